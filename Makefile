@@ -1,0 +1,50 @@
+# ckscale. `make` or `make help` lists the targets.
+.DEFAULT_GOAL := help
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+BIN := bin/server
+VERSIONED := git ls-files --cached --others --exclude-standard
+# Packages with golden files; go test -update writes them anew.
+GOLDEN = $(shell git grep -l --untracked -E 'flag\.Bool\("update"' -- '*_test.go' | xargs -r -n1 dirname | sort -u | sed 's|^|./|')
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+.PHONY: run
+run: build ## build and start everything, with an embedded PostgreSQL and a demo cluster
+	@exec $(BIN)
+
+.PHONY: build
+build: ## build the static binary bin/server
+	CGO_ENABLED=0 go build -trimpath -o $(BIN) ./cmd/server
+
+.PHONY: test
+test: ## run all tests (a local PostgreSQL, or TEST_DATABASE_URL, or Docker)
+	go test -race -shuffle=on -timeout=20m ./...
+
+.PHONY: lint
+lint: ## check the format, go vet, staticcheck
+	@unformatted=$$($(VERSIONED) '*.go' | xargs -r gofmt -l); \
+	if [ -n "$$unformatted" ]; then echo "gofmt -w is needed for:" $$unformatted >&2; exit 1; fi
+	go vet ./...
+	go tool -modfile=tools/go.mod staticcheck ./...
+
+.PHONY: generate
+generate: ## write generated code and golden files anew
+	go generate ./...
+	@$(if $(strip $(GOLDEN)),go test $(GOLDEN) -update,true)
+
+.PHONY: verify
+verify: generate ## check that generated files, golden files and modules are as committed
+	git diff --exit-code
+	go mod tidy -diff
+	go mod verify
+
+.PHONY: up
+up: build ## build the image and start it with PostgreSQL, by Docker
+	$(COMPOSE) up -d --build
+	@echo "http://127.0.0.1:$${CKSCALE_PORT:-8080}/client/api is being served; its keys: $(COMPOSE) logs server"
+
+# The plugin of today's Docker, else the program of older ones.
+COMPOSE = $(shell if docker compose version >/dev/null 2>&1; then echo docker compose; else echo docker-compose; fi)

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// environment makes a getenv of pairs.
+func environment(env map[string]string) func(string) string {
+	return func(name string) string { return env[name] }
+}
+
+// The table of design.md §7.
+func TestDefaultsWork(t *testing.T) {
+	t.Parallel()
+	got, err := loadConfig(environment(map[string]string{"HOME": "/home/me", "XDG_STATE_HOME": ""}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := config{
+		Addr: "127.0.0.1:8080", DataDir: got.DataDir, Demo: true, SimSpeed: 1,
+		ScanInterval: 30 * time.Second, ScaleTimeout: time.Hour, DrainTimeout: time.Minute,
+		MaxSize: 10, Lease: 10 * time.Second, Workers: 16, LogLevel: slog.LevelInfo,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestEverySettingIsRead(t *testing.T) {
+	t.Parallel()
+	got, err := loadConfig(environment(map[string]string{
+		"CKSCALE_ADDR": ":0", "CKSCALE_ADDR_FILE": "/run/addr", "DATABASE_URL": "postgres://u:p@db/x?sslmode=disable",
+		"CKSCALE_DATA_DIR": "/data", "CKSCALE_ADMIN_API_KEY": "key", "CKSCALE_ADMIN_SECRET_KEY": "secret",
+		"CKSCALE_ENDPOINT_URL": "https://cloud.example/client/api", "CKSCALE_DEMO": "true", "CKSCALE_SIM_SPEED": "0.5",
+		"CKSCALE_SCAN_INTERVAL": "1s", "CKSCALE_SCALE_TIMEOUT": "2m", "CKSCALE_DRAIN_TIMEOUT": "1500ms",
+		"CKSCALE_MAX_SIZE": "30", "CKSCALE_LEASE": "3s", "CKSCALE_WORKERS": "4", "CKSCALE_LOG_LEVEL": "debug",
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := config{
+		Addr: ":0", AddrFile: "/run/addr", DatabaseURL: "postgres://u:p@db/x?sslmode=disable", DataDir: "/data",
+		AdminAPIKey: "key", AdminSecret: "secret", EndpointURL: "https://cloud.example/client/api", Demo: true, SimSpeed: 0.5,
+		ScanInterval: time.Second, ScaleTimeout: 2 * time.Minute, DrainTimeout: 1500 * time.Millisecond,
+		MaxSize: 30, Lease: 3 * time.Second, Workers: 4, LogLevel: slog.LevelDebug,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestDemoFollowsTheDatabase(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		database, demo string
+		want           bool
+	}{
+		{"", "", true}, {"", "false", false},
+		{"postgres://db/x", "", false}, {"postgres://db/x", "1", true},
+	} {
+		got, err := loadConfig(environment(map[string]string{"DATABASE_URL": c.database, "CKSCALE_DEMO": c.demo, "HOME": "/home/me"}))
+		if err != nil || got.Demo != c.want {
+			t.Errorf("database %q, demo %q: %v, %v", c.database, c.demo, got.Demo, err)
+		}
+	}
+}
+
+func TestDataDirFollowsTheUser(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		uid             int
+		xdg, home, want string
+	}{
+		{0, "/x", "/root", "/var/lib/ckscale"},
+		{1000, "/x", "/home/me", "/x/ckscale"},
+		{1000, "relative", "/home/me", "/home/me/.local/state/ckscale"},
+		{1000, "", "", ""},
+	} {
+		if got := defaultDataDir(c.uid, environment(map[string]string{"XDG_STATE_HOME": c.xdg, "HOME": c.home})); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
+
+func TestEachWrongValueIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, value, want string }{
+		{"CKSCALE_ADDR", "8080", "is no address"},
+		{"CKSCALE_ADDR", "localhost:70000", "is no port"},
+		{"DATABASE_URL", "postgres://u:topsecret@db:port/x", "DATABASE_URL"},
+		{"CKSCALE_ADMIN_API_KEY", "key", "only one of the two"},
+		{"CKSCALE_ADMIN_SECRET_KEY", "secret", "only one of the two"},
+		{"CKSCALE_ADMIN_API_KEY", "a:b", "without a colon"},
+		{"CKSCALE_ENDPOINT_URL", "cloud.example", "is no http"},
+		{"CKSCALE_DEMO", "perhaps", "neither true nor false"},
+		{"CKSCALE_SIM_SPEED", "0", "is less than"},
+		{"CKSCALE_SIM_SPEED", "Inf", "is no number"},
+		{"CKSCALE_SIM_SPEED", "NaN", "is no number"},
+		{"CKSCALE_SCAN_INTERVAL", "30", "is no duration"},
+		{"CKSCALE_SCALE_TIMEOUT", "0s", "is less than 1s"},
+		{"CKSCALE_DRAIN_TIMEOUT", "-1s", "is less than"},
+		{"CKSCALE_MAX_SIZE", "0", "is less than 1"},
+		{"CKSCALE_LEASE", "10ms", "is less than 1s"},
+		{"CKSCALE_WORKERS", "many", "is no whole number"},
+		{"CKSCALE_LOG_LEVEL", "loud", "CKSCALE_LOG_LEVEL"},
+	} {
+		_, err := loadConfig(environment(map[string]string{"HOME": "/home/me", c.name: c.value}))
+		if err == nil || !strings.Contains(err.Error(), c.name) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s=%s: %v", c.name, c.value, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "topsecret") {
+			t.Errorf("the error shows a password: %v", err)
+		}
+	}
+}
+
+func TestAllProblemsAreReportedAtOnce(t *testing.T) {
+	t.Parallel()
+	wrong := map[string]string{
+		"CKSCALE_ADDR": "x", "CKSCALE_DEMO": "x", "CKSCALE_SIM_SPEED": "x", "CKSCALE_LEASE": "x", "CKSCALE_LOG_LEVEL": "x",
+		"CKSCALE_ENDPOINT_URL": "x", "CKSCALE_ADMIN_API_KEY": "x", "CKSCALE_WORKERS": "-1",
+	}
+	_, err := loadConfig(environment(wrong))
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for name := range wrong {
+		if !strings.Contains(err.Error(), name) {
+			t.Errorf("%v\ndoes not name %s", err, name)
+		}
+	}
+}
+
+func TestHelpListsEverySettingWithItsDefault(t *testing.T) {
+	t.Parallel()
+	var help strings.Builder
+	if err := printSettings(&help); err != nil {
+		t.Fatal(err)
+	}
+	for f := range settings(new(config)) {
+		if f.Tag.Get("env") == "" || f.Tag.Get("help") == "" {
+			t.Errorf("%s has no name or no help text", f.Name)
+		}
+		if !strings.Contains(help.String(), "  "+f.Tag.Get("env")+"\n") || !strings.Contains(help.String(), f.Tag.Get("default")) {
+			t.Errorf("the help text leaves out %s", f.Tag.Get("env"))
+		}
+	}
+}
+
+func TestMistypedSettingsAreNoticed(t *testing.T) {
+	t.Parallel()
+	got := unknownSettings([]string{"CKSCALE_LEASE=1s", "CKSCALE_LAESE=1s", "PATH=/bin", "CKSCALE_ADRR=x"})
+	if want := []string{"CKSCALE_ADRR", "CKSCALE_LAESE"}; !slices.Equal(got, want) {
+		t.Errorf("got %v", got)
+	}
+}

@@ -1,0 +1,91 @@
+// Command server is the whole of ckscale: the API, the runner of jobs and the
+// scanner of clusters. Any number of them share one database.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// process is what a command gets from its surroundings.
+type process struct {
+	getenv  func(string) string
+	environ []string
+	stdout  io.Writer
+	stderr  io.Writer
+}
+
+// command is one thing that the program does.
+type command struct {
+	name string
+	args string
+	help string
+	run  func(p process, ctx context.Context, cfg config, args []string) error
+}
+
+// commands lists them all; the first is the default.
+var commands = []command{
+	{"serve", "", "serve the API and carry out jobs (the default)", process.serve},
+	{"healthcheck", "", "ask the server at CKSCALE_ADDR whether it is ready; exit 1 if not", process.healthcheck},
+	{"account", "create NAME", "add an account and print its keys, once", process.account},
+	{"migrate", "up | version | force N", "bring the schema up to date, show its version, or declare it to be N", process.migrate},
+}
+
+// errUsage says that the command line makes no sense.
+var errUsage = errors.New("wrong usage; see server -help")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	p := process{getenv: os.Getenv, environ: os.Environ(), stdout: os.Stdout, stderr: os.Stderr}
+	if err := p.run(ctx, os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "server:", err)
+		if errors.Is(err, errUsage) {
+			os.Exit(2)
+		}
+		os.Exit(1)
+	}
+}
+
+// run is the program. It returns when ctx has ended and all is tidy, or when
+// the command is done.
+func (p process) run(ctx context.Context, args []string) error {
+	name := commands[0].name
+	if len(args) > 0 {
+		name, args = args[0], args[1:]
+	}
+	switch name {
+	case "-h", "-help", "--help", "help":
+		return printHelp(p.stdout)
+	}
+	for _, c := range commands {
+		if c.name == name {
+			cfg, err := loadConfig(p.getenv)
+			if err != nil {
+				return err
+			}
+			return c.run(p, ctx, cfg, args)
+		}
+	}
+	return fmt.Errorf("%q is no command: %w", name, errUsage)
+}
+
+func printHelp(w io.Writer) error {
+	if _, err := fmt.Fprint(w, "ckscale scales Kubernetes clusters behind CloudStack's API.\n\nusage: server [command]\n\n"); err != nil {
+		return err
+	}
+	for _, c := range commands {
+		if _, err := fmt.Fprintf(w, "  %-30s %s\n", c.name+" "+c.args, c.help); err != nil {
+			return err
+		}
+	}
+	if _, err := fmt.Fprint(w, "\nsettings are environment variables:\n\n"); err != nil {
+		return err
+	}
+	return printSettings(w)
+}

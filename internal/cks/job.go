@@ -1,0 +1,106 @@
+package cks
+
+import "time"
+
+// JobStatus is CloudStack's jobstatus.
+type JobStatus int
+
+// The statuses. A finished job never changes again.
+const (
+	JobPending   JobStatus = 0
+	JobSucceeded JobStatus = 1
+	JobFailed    JobStatus = 2
+)
+
+// Kind names what a job does: the key of its plan.
+type Kind string
+
+// The kinds of jobs.
+const (
+	Nothing                 Kind = "nothing"     // already so: the job is recorded as finished
+	RecordSize              Kind = "record-size" // a cluster in Created: only the record changes, in the request's transaction
+	ScaleUp                 Kind = "scale-up"
+	ScaleDown               Kind = "scale-down"
+	RemoveNodes             Kind = "remove-nodes"
+	ChangeOffering          Kind = "change-offering"
+	OfferingThenScaleUp     Kind = "change-offering-then-scale-up"
+	ScaleDownThenOffering   Kind = "scale-down-then-change-offering"
+	OfferingThenRemoveNodes Kind = "change-offering-then-remove-nodes"
+	Autoscale               Kind = "autoscale"
+	AutoscaleThenOffering   Kind = "autoscale-then-change-offering"
+	CreateCluster           Kind = "create-cluster"
+	DeleteCluster           Kind = "delete-cluster"
+	StartVM                 Kind = "start-vm"
+	StopVM                  Kind = "stop-vm"
+)
+
+// Requests says which event takes hold of the cluster for a job of each kind.
+// A kind that is absent holds no cluster.
+var Requests = map[Kind]Event{
+	ScaleUp:                 ScaleUpRequested,
+	ScaleDown:               ScaleDownRequested,
+	RemoveNodes:             ScaleDownRequested,
+	ChangeOffering:          ScaleUpRequested,
+	OfferingThenScaleUp:     ScaleUpRequested,
+	ScaleDownThenOffering:   ScaleDownRequested,
+	OfferingThenRemoveNodes: ScaleUpRequested,
+	Autoscale:               AutoscaleRequested,
+	AutoscaleThenOffering:   AutoscaleRequested,
+	CreateCluster:           StartRequested,
+	DeleteCluster:           DestroyRequested,
+}
+
+// Args is what a job was asked to do. Fields that its kind does not need are
+// zero.
+type Args struct {
+	Size            int             `json:"size,omitempty"`            // wanted workers, external ones included
+	VMIDs           []string        `json:"vmids,omitempty"`           // canonical ids of the workers to remove
+	Offerings       map[Role]string `json:"offerings,omitempty"`       // offering id by node type, only those that change
+	DefaultOffering string          `json:"defaultoffering,omitempty"` // new default of the cluster
+	Autoscaling     *Autoscaling    `json:"autoscaling,omitempty"`
+	Forced          bool            `json:"forced,omitempty"` // stop a VM by power off
+}
+
+// Notes is what a job's steps have found out and must not forget. It is stored
+// with the checkpoint.
+type Notes struct {
+	Seen   State    `json:"seen,omitempty"`   // the cluster's state when the request was validated
+	Absent []string `json:"absent,omitempty"` // nodes that were not Ready at the start though their VM was up
+	Before int      `json:"before,omitempty"` // size at the start
+	Wanted int      `json:"wanted,omitempty"` // new nodes wanted
+	VMID   string   `json:"vmid,omitempty"`   // the worker that is being removed
+}
+
+// Job is an async job.
+type Job struct {
+	ID        string
+	Seq       int64
+	Command   string // CloudStack command name, e.g. "scaleKubernetesCluster"
+	Kind      Kind
+	Account   Account
+	ClusterID string // "" when it concerns no cluster (VM jobs)
+	VMID      string // "" unless it is a VM job
+	Args      Args
+	Notes     Notes
+	Status    JobStatus
+	Step      string        // the last step done; "" before the first
+	Attempt   int64         // goes up with every claim: the fence
+	Tries     int           // failed tries of the current step
+	Failure   string        // why it is being given up; its undo steps follow. "" while it goes well
+	Unchanged bool          // at Failure: nothing had been changed, so the cluster goes back to Notes.Seen
+	Expired   bool          // its deadline had passed when it was claimed
+	Remaining time.Duration // from its claim to its deadline; not positive when that had passed
+	Server    string        // id of the process that is executing it; "" while it waits
+	ErrorText string        // of a failed job
+	Result    *JobResult
+	Created   time.Time
+	Completed time.Time // zero while pending
+}
+
+// JobResult is what a successful job gives back: exactly one of its fields is
+// set. Success stands for CloudStack's {"success":true}.
+type JobResult struct {
+	Cluster *ClusterView `json:"cluster,omitempty"`
+	VM      *VMView      `json:"vm,omitempty"`
+	Success bool         `json:"success,omitempty"`
+}

@@ -1,0 +1,106 @@
+package cks
+
+import "time"
+
+// ScaleRequest is scaleKubernetesCluster as sent: ids are not resolved yet and
+// an absent parameter is nil.
+type ScaleRequest struct {
+	Cluster       string         // uuid, or the internal number in decimal
+	OfferingID    *string        // serviceofferingid
+	NodeOfferings []NodeOffering // by index; nil when the parameter is absent
+	Size          *int64
+	NodeIDs       []string // as sent; nil = absent, empty but not nil = an empty list was sent
+	Autoscaling   *bool
+	MinSize       *int64
+	MaxSize       *int64
+	JobID         string // customjobid; "" = make one
+}
+
+// NodeOffering is one entry of nodeofferings; a missing field is nil.
+type NodeOffering struct {
+	Node     *string `json:"node"`
+	Offering *string `json:"offering"`
+}
+
+// CreateRequest is createKubernetesCluster as sent.
+type CreateRequest struct {
+	Name          string
+	Description   string
+	ZoneID        string
+	VersionID     string
+	OfferingID    *string
+	NodeOfferings []NodeOffering
+	Size          *int64 // nil = 1
+	ControlNodes  *int64 // nil = 1; masternodes is its older name
+	EtcdNodes     *int64 // nil = 0
+	Keypair       string
+	NetworkID     string
+	CSI           bool
+	JobID         string
+}
+
+// VMRequest is startVirtualMachine, stopVirtualMachine.
+type VMRequest struct {
+	VM     string
+	Forced bool
+	JobID  string
+}
+
+// Page is a page of a list. The zero value is the first page of the default
+// size.
+type Page struct {
+	Number int // from 1; 0 acts as 1
+	Size   int // 0 = DefaultPageSize, -1 = unlimited
+}
+
+// DefaultPageSize is CloudStack's default.page.size, which is the largest page
+// too.
+const DefaultPageSize = 500
+
+// ClusterFilter is listKubernetesClusters; empty fields do not filter.
+type ClusterFilter struct {
+	ID      string
+	Name    string // exact
+	Keyword string // part of the name, any case
+	State   string // exact
+	Type    string // CloudManaged or ExternalManaged
+	Account string // account name, for admins
+	ListAll bool
+	Page    Page
+}
+
+// VMFilter is listVirtualMachines.
+type VMFilter struct {
+	ID        string
+	IDs       []string
+	Name      string // part of the name, any case
+	Keyword   string
+	State     string // a VM state, or Present
+	ZoneID    string
+	NetworkID string
+	Cluster   string // our extension: kubernetesclusterid
+	Account   string
+	ListAll   bool
+	Page      Page
+}
+
+// JobFilter is listAsyncJobs: only unfinished jobs, oldest first.
+type JobFilter struct {
+	Since   time.Time // startdate: created at or after; zero = all
+	Keyword string    // part of the cmd
+	Server  string    // managementserverid
+	Account string
+	ListAll bool
+	Page    Page
+}
+
+// CatalogFilter is listZones, listServiceOfferings,
+// listKubernetesSupportedVersions.
+type CatalogFilter struct {
+	ID         string
+	Name       string // exact
+	Keyword    string // part of the name, any case
+	ZoneID     string // versions: of this zone
+	MinVersion string // versions: minimumsemanticversion
+	Page       Page
+}

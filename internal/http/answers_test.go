@@ -1,0 +1,180 @@
+package http
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	nethttp "net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/google/go-cmp/cmp"
+
+	"ckscale/internal/cks"
+	"ckscale/internal/http/api"
+)
+
+var update = flag.Bool("update", false, "write the golden files of the answers anew")
+
+// answerCase is an answer that has a golden file.
+type answerCase struct {
+	golden  string // its name
+	request string
+	svc     canned
+}
+
+var answerCases = []answerCase{
+	{"scale", "command=scaleKubernetesCluster&size=3&id=" + clusterID, canned{job: sampleJob("", 0)}},
+	{"create", "command=createKubernetesCluster&name=demo&zoneid=1&kubernetesversionid=1&serviceofferingid=1", canned{job: sampleJob("", 0)}},
+	{"delete", "command=deleteKubernetesCluster&id=" + clusterID, canned{job: sampleJob("", 0)}},
+	{"start", "command=startVirtualMachine&id=" + workerVM, canned{job: sampleJob("", 0)}},
+	{"stop", "command=stopVirtualMachine&id=" + workerVM, canned{job: sampleJob("", 0)}},
+	{"clusters", "command=listKubernetesClusters", canned{total: 2, clusters: []cks.ClusterView{fullCluster(), bareCluster()}}},
+	{"clusters_none", "command=listKubernetesClusters", canned{}},
+	{"clusters_past_end", "command=listKubernetesClusters&page=9&pagesize=2", canned{total: 5}},
+	{"job_waiting", "command=queryAsyncJobResult&jobid=" + jobID, canned{job: sampleJob("scaleKubernetesCluster", cks.JobPending)}},
+	{"job_executing", "command=queryAsyncJobResult&jobid=" + jobID, canned{job: runningJob()}},
+	{"job_failed", "command=queryAsyncJobResult&jobid=" + jobID, canned{job: failedJob()}},
+	{"job_cluster", "command=queryAsyncJobResult&jobid=" + jobID, canned{job: clusterJob()}},
+	{"job_vm", "command=queryAsyncJobResult&jobid=" + jobID, canned{job: vmJob()}},
+	{"job_success", "command=queryAsyncJobResult&jobid=" + jobID,
+		canned{job: doneJob("deleteKubernetesCluster", cks.JobResult{Success: true})}},
+	{"jobs", "command=listAsyncJobs", canned{total: 2, jobs: []cks.Job{runningJob(), sampleJob("createKubernetesCluster", 0)}}},
+	{"jobs_none", "command=listAsyncJobs", canned{}},
+	{"vms", "command=listVirtualMachines", canned{total: 2, vms: []cks.VMView{fullVM(), newVM()}}},
+	{"vms_none", "command=listVirtualMachines", canned{}},
+	{"offerings", "command=listServiceOfferings", canned{total: 2, offers: []cks.Offering{small, custom}}},
+	{"versions", "command=listKubernetesSupportedVersions", canned{total: 2, versions: []cks.KubernetesVersion{version, oldVersion}}},
+	{"zones", "command=listZones", canned{total: 1, zones: []cks.Zone{zone}}},
+	{"configure_simulator", "command=configureSimulator&name=vm.start&value=fail&count=1", canned{}},
+	{"simulator", "command=querySimulator", canned{world: cks.Simulation{
+		Calls:       []cks.Calls{{Operation: "node.drain", ClusterID: clusterID, VMID: workerVM, Count: 1}, {Operation: "node.list", ClusterID: clusterID, Count: 9}},
+		Nodes:       []cks.SimulatedNode{{Node: cks.Node{Name: "demo-node-197eb5e9290", VMID: workerVM, Ready: cks.NodeUnknown}, ClusterID: clusterID}},
+		Machines:    []cks.Machine{{ID: workerVM, ClusterID: clusterID, Name: "demo-node-197eb5e9290", State: cks.VMStopped}},
+		Autoscalers: []cks.SimulatedAutoscaler{{ClusterID: clusterID, Autoscaling: cks.Autoscaling{Enabled: true, Min: 1, Max: 3}}},
+	}}},
+	{"simulator_empty", "command=querySimulator", canned{}},
+	{"api", "command=listApis&name=deleteKubernetesCluster", canned{}},
+}
+
+// answerOf sends a request of the admin and returns the answer's body.
+func answerOf(t *testing.T, svc canned, query string) []byte {
+	t.Helper()
+	if svc.account.Name == "" {
+		svc.account = admin
+	}
+	return sendTo(t, &svc, query)
+}
+
+func sendTo(t *testing.T, svc *canned, query string) []byte {
+	t.Helper()
+	h, err := NewHandler(svc, Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest(nethttp.MethodGet, "/client/api?response=json&"+query, nil)
+	r.SetBasicAuth(adminKey, adminSecret)
+	rec := httptest.NewRecorder()
+	h.ServeHTTP(rec, r)
+	return rec.Body.Bytes()
+}
+
+// The exact answers of cks.md §2: golden files, which fit the document. They
+// change by "go test ./internal/http -run TestAnswers -update".
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	doc := strictDocument(t)
+	for _, c := range answerCases {
+		t.Run(c.golden, func(t *testing.T) {
+			t.Parallel()
+			raw := answerOf(t, c.svc, c.request)
+			if bytes.Contains(raw, []byte("null")) || bytes.Contains(raw, []byte(`\u00`)) {
+				t.Errorf("null, or HTML characters escaped, in %s", raw)
+			}
+			checkAgainst(t, doc, c.request, raw)
+			var pretty bytes.Buffer
+			if err := json.Indent(&pretty, raw, "", "  "); err != nil {
+				t.Fatalf("%v in %s", err, raw)
+			}
+			checkGolden(t, c.golden, pretty.String())
+		})
+	}
+}
+
+func checkGolden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name+".json")
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("-%s +answer:\n%s", file, diff)
+	}
+}
+
+// strictDocument is the document, where every object that lists its fields
+// has no others.
+func strictDocument(t *testing.T) *openapi3.T {
+	t.Helper()
+	doc, err := api.GetSpec()
+	if err != nil {
+		t.Fatal(err)
+	}
+	no := false
+	for _, ref := range doc.Components.Schemas {
+		if s := ref.Value; len(s.Properties) > 0 && s.AdditionalProperties.Schema == nil {
+			s.AdditionalProperties.Has = &no
+		}
+	}
+	return doc
+}
+
+// checkAgainst checks an answer with the schema that the document gives for
+// its command.
+func checkAgainst(t *testing.T, doc *openapi3.T, request string, raw []byte) {
+	t.Helper()
+	var body any
+	if err := json.Unmarshal(raw, &body); err != nil {
+		t.Fatalf("%v in %s", err, raw)
+	}
+	if err := answerSchema(doc, commandOf(request)).VisitJSON(body, openapi3.MultiErrors()); err != nil {
+		t.Errorf("the answer does not fit the document: %v", err)
+	}
+}
+
+func commandOf(request string) string {
+	command, _, _ := strings.Cut(strings.TrimPrefix(request, "command="), "&")
+	return command
+}
+
+func answerSchema(doc *openapi3.T, command string) *openapi3.Schema {
+	for _, op := range doc.Paths.Value(commandPath + command).Operations() {
+		return op.Responses.Status(nethttp.StatusOK).Value.Content.Get(jsonType).Schema.Value
+	}
+	return nil
+}
+
+// Every command of the document is answered in TestAnswers.
+func TestEveryCommandIsAnswered(t *testing.T) {
+	t.Parallel()
+	commands, err := loadCommands()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range commands {
+		if !slices.ContainsFunc(answerCases, func(c answerCase) bool { return commandOf(c.request) == name }) {
+			t.Errorf("no answer of %s is tested", name)
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package http
+
+import (
+	"context"
+	"crypto/hmac"
+	nethttp "net/http"
+	"strings"
+	"unicode/utf8"
+
+	"ckscale/internal/cks"
+)
+
+// callerFrom returns the account that asks. A handler always has one.
+func callerFrom(ctx context.Context) cks.Account { return exchangeFrom(ctx).caller }
+
+// refused is the one answer to every doubt about who asks, so that a guess
+// teaches nothing.
+func refused() error {
+	return cks.Errorf(cks.Unauthorized, "unable to verify user credentials and/or request signature")
+}
+
+// admit finds the command that is meant and who asks, records both in the
+// request's exchange, and returns the parameters to use. It stops at the first
+// doubt, in the order of cks.md §1.7.
+func (s *server) admit(r *nethttp.Request, in received) ([]pair, error) {
+	readings := in.readings()
+	key, secret, basic := r.BasicAuth()
+	if basic && anyCase(readings[0], "signature") == "" {
+		return readings[0], s.admitBasic(r.Context(), in.path, readings[0], key, secret)
+	}
+	x := exchangeFrom(r.Context())
+	err := s.admitSigned(r.Context(), in.path, readings[0])
+	if err == nil || len(readings) == 1 {
+		return readings[0], err
+	}
+	meant := x.command
+	if s.admitSigned(r.Context(), in.path, readings[1]) == nil {
+		return readings[1], nil
+	}
+	x.command = meant
+	return nil, err
+}
+
+// admitSigned checks the signature. Without a known command nobody is asked
+// for, so an unknown one is 401 here, too.
+func (s *server) admitSigned(ctx context.Context, path string, params []pair) error {
+	x := exchangeFrom(ctx)
+	name, err := commandName(path, params)
+	if err != nil {
+		return err
+	}
+	if x.command = s.commands[name]; x.command == nil {
+		return refused()
+	}
+	signature, key := anyCase(params, "signature"), anyCase(params, "apiKey")
+	if signature == "" || key == "" {
+		return refused()
+	}
+	if anyCase(params, "signatureVersion") == "3" && lapsed(anyCase(params, "expires"), s.now()) {
+		return refused()
+	}
+	account, secret, err := s.authenticate(ctx, key)
+	if err != nil {
+		return err
+	}
+	if err := allowed(account, x.command); err != nil {
+		return err
+	}
+	if secret == "" || !s.signed(x.command, params, secret, signature) {
+		return refused()
+	}
+	x.caller = account
+	return nil
+}
+
+// signed checks a signature. If only the path names the command, it is signed
+// as if it had been sent, because a signature must not be good for another
+// command. A read may leave it out: nothing is changed by its reuse.
+func (s *server) signed(c *command, params []pair, secret, signature string) bool {
+	if _, sent := valueOf(params, "command"); sent {
+		return signedBy(params, secret, signature)
+	}
+	if c.Method == nethttp.MethodGet && signedBy(params, secret, signature) {
+		return true
+	}
+	return signedBy(append([]pair{{"command", c.Name}}, params...), secret, signature)
+}
+
+// admitBasic checks HTTP Basic credentials, API key and secret key. It is our
+// extension, for people and scripts; like CloudStack's sessions, it knows who
+// asks before it looks at the command, and says more.
+func (s *server) admitBasic(ctx context.Context, path string, params []pair, key, secret string) error {
+	account, want, err := s.authenticate(ctx, key)
+	if err != nil {
+		return err
+	}
+	if want == "" || !hmac.Equal([]byte(secret), []byte(want)) {
+		return refused()
+	}
+	x := exchangeFrom(ctx)
+	x.caller = account
+	name, err := commandName(path, params)
+	switch {
+	case err != nil:
+		return err
+	case name == "":
+		return cks.Errorf(cks.Parameter, "Unable to execute API command due to missing parameter command")
+	}
+	if x.command = s.commands[name]; x.command != nil {
+		return allowed(account, x.command)
+	}
+	if account.Admin {
+		return cks.Errorf(cks.Unsupported, "Unknown API command: %s", name)
+	}
+	return unavailable(account, name)
+}
+
+// authenticate looks an API key up. A key that no key can look like is not
+// asked for: the database would refuse its bytes.
+func (s *server) authenticate(ctx context.Context, key string) (cks.Account, string, error) {
+	if key == "" || !utf8.ValidString(key) || strings.ContainsFunc(key, isControl) {
+		return cks.Account{}, "", refused()
+	}
+	account, secret, err := s.svc.Authenticate(ctx, key)
+	if cks.CodeOf(err) == cks.Unauthorized {
+		return cks.Account{}, "", refused()
+	}
+	return account, secret, err
+}
+
+// commandName is the command that a request names: "" if none.
+func commandName(path string, params []pair) (string, error) {
+	name, sent := valueOf(params, "command")
+	if path == "" {
+		return name, nil
+	}
+	if sent && name != path {
+		return "", cks.Errorf(cks.Parameter, "The parameter command is %s, but the path names %s", clip(name, 100), clip(path, 100))
+	}
+	return path, nil
+}
+
+// allowed is the role check (cks.md §1.9).
+func allowed(a cks.Account, c *command) error {
+	if c.AdminOnly && !a.Admin {
+		return unavailable(a, c.Name)
+	}
+	return nil
+}
+
+func unavailable(a cks.Account, name string) error {
+	return cks.Errorf(cks.Unsupported, "The API [%s] does not exist or is not available for the account for user id [%s].",
+		name, a.UserID)
+}
+
+// isControl reports whether no parameter value may hold c. Line feed and
+// carriage return are fine.
+func isControl(c rune) bool { return c < 0x20 && c != '\n' && c != '\r' || c == 0x7f }
+
+// checkText refuses control characters in values (cks.md §1.1).
+func checkText(params []pair) error {
+	for _, p := range params {
+		if strings.ContainsFunc(p.value, isControl) {
+			return cks.Errorf(cks.Parameter,
+				"Received value containing illegal ASCII non-printable characters for parameter %s", clip(p.name, 100))
+		}
+	}
+	return nil
+}

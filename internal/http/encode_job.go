@@ -1,0 +1,64 @@
+package http
+
+import (
+	"ckscale/internal/cks"
+	"ckscale/internal/http/api"
+)
+
+// encodeAccepted is the answer to an asynchronous command: the jobid and
+// nothing else (cks.md §2.2).
+func encodeAccepted(job cks.Job) api.Accepted { return api.Accepted{Jobid: job.ID} }
+
+// classes are CloudStack's class names for the commands that make jobs; a
+// job's cmd. A test holds it against the document.
+var classes = map[string]string{
+	"scaleKubernetesCluster":  "org.apache.cloudstack.api.command.user.kubernetes.cluster.ScaleKubernetesClusterCmd",
+	"createKubernetesCluster": "org.apache.cloudstack.api.command.user.kubernetes.cluster.CreateKubernetesClusterCmd",
+	"deleteKubernetesCluster": "org.apache.cloudstack.api.command.user.kubernetes.cluster.DeleteKubernetesClusterCmd",
+	"startVirtualMachine":     "org.apache.cloudstack.api.command.user.vm.StartVMCmd",
+	"stopVirtualMachine":      "org.apache.cloudstack.api.command.user.vm.StopVMCmd",
+}
+
+// encodeJob returns a job's API object (cks.md §2.3).
+func encodeJob(j cks.Job) api.AsyncJob {
+	out := api.AsyncJob{
+		Accountid:  j.Account.ID,
+		Account:    j.Account.Name,
+		Domainid:   j.Account.DomainID,
+		Domainpath: j.Account.DomainPath,
+		Userid:     j.Account.UserID,
+		Cmd:        classes[j.Command],
+		Created:    date(j.Created),
+		Jobid:      j.ID,
+		Jobstatus:  int(j.Status),
+	}
+	if j.VMID != "" { // CloudStack has no such pair for clusters
+		out.Jobinstancetype, out.Jobinstanceid = "VirtualMachine", j.VMID
+	}
+	if j.Status == cks.JobPending {
+		out.Managementserverid = j.Server
+		return out
+	}
+	out.Completed = date(j.Completed)
+	out.Jobresulttype = "object"
+	out.Jobresult = encodeResult(j)
+	out.Jobresultcode = out.Jobresult.Errorcode
+	return out
+}
+
+// encodeResult returns what a job has come to. A failed job's result has code
+// and text only, another's has exactly one key: clients take the first they
+// see (A02).
+func encodeResult(j cks.Job) *api.JobResult {
+	switch {
+	case j.Status == cks.JobFailed:
+		return &api.JobResult{Errorcode: cks.FailedCode, Errortext: j.ErrorText}
+	case j.Result != nil && j.Result.Cluster != nil:
+		cluster := encodeCluster(*j.Result.Cluster)
+		return &api.JobResult{Kubernetescluster: &cluster}
+	case j.Result != nil && j.Result.VM != nil:
+		vm := encodeVM(*j.Result.VM)
+		return &api.JobResult{Virtualmachine: &vm}
+	}
+	return &api.JobResult{Success: true}
+}

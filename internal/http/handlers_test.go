@@ -1,0 +1,133 @@
+package http
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"ckscale/internal/cks"
+)
+
+func ptr[T any](v T) *T { return &v }
+
+// Every parameter reaches the service, in any case and by its meaning (cks.md
+// §1.10, clients.md §4).
+func TestRequestsReachTheService(t *testing.T) {
+	t.Parallel()
+	const uid = "0f7cf3f0-8a55-4f0c-a1a0-7a7f3f9a2a55"
+	for name, c := range map[string]struct {
+		query string
+		want  any
+	}{
+		"scale to a size":    {"command=scaleKubernetesCluster&id=7&SIZE=3", cks.ScaleRequest{Cluster: "7", Size: ptr(int64(3))}},
+		"scale to nothing":   {"command=scaleKubernetesCluster&id=-1&size=0&minsize=0", cks.ScaleRequest{Cluster: "-1", Size: ptr(int64(0)), MinSize: ptr(int64(0))}},
+		"remove nodes":       {"command=scaleKubernetesCluster&id=7&nodeIds=8,,9", cks.ScaleRequest{Cluster: "7", NodeIDs: []string{"8", "9"}}},
+		"remove no nodes":    {"command=scaleKubernetesCluster&id=7&nodeids=", cks.ScaleRequest{Cluster: "7", NodeIDs: []string{}}},
+		"remove only commas": {"command=scaleKubernetesCluster&id=7&nodeids=,", cks.ScaleRequest{Cluster: "7", NodeIDs: []string{}}},
+		"autoscale": {"command=scaleKubernetesCluster&id=7&autoscalingEnabled=TRUE&minsize=1&maxsize=4&customjobid=" + uid,
+			cks.ScaleRequest{Cluster: "7", Autoscaling: ptr(true), MinSize: ptr(int64(1)), MaxSize: ptr(int64(4)), JobID: uid}},
+		"autoscale off": {"command=scaleKubernetesCluster&id=7&autoscalingenabled=no", cks.ScaleRequest{Cluster: "7", Autoscaling: ptr(false)}},
+		"offerings": {"command=scaleKubernetesCluster&id=7&serviceofferingid=5&nodeofferings[4].offering=a,%22b%22&nodeofferings[2].node=worker&nodeofferings[2].offering=c&nodeofferings[9].Node=etcd",
+			cks.ScaleRequest{Cluster: "7", OfferingID: ptr("5"), NodeOfferings: []cks.NodeOffering{
+				{Node: ptr("worker"), Offering: ptr("c")}, {Offering: ptr(`a,"b"`)}, {},
+			}}},
+		"create": {"command=createKubernetesCluster&name=demo&description=a%20b&zoneid=1&kubernetesversionid=2&serviceofferingid=3&size=4&controlnodes=5&masternodes=6&etcdnodes=7" +
+			"&keypair=ops&networkid=" + uid + "&enablecsi=true&clustertype=CloudManaged&account=admin&domainid=" + domainID + "&hypervisor=KVM&noderootdisksize=8" +
+			"&customjobid=" + uid + "&nodeofferings[0].node=control&nodeofferings[0].offering=o",
+			cks.CreateRequest{Name: "demo", Description: "a b", ZoneID: "1", VersionID: "2", OfferingID: ptr("3"), Size: ptr(int64(4)),
+				ControlNodes: ptr(int64(5)), EtcdNodes: ptr(int64(7)), Keypair: "ops", NetworkID: uid, CSI: true, JobID: uid,
+				NodeOfferings: []cks.NodeOffering{{Node: ptr("control"), Offering: ptr("o")}}}},
+		"create by older names": {"command=createKubernetesCluster&name=demo&zoneid=1&masternodes=3",
+			cks.CreateRequest{Name: "demo", ZoneID: "1", ControlNodes: ptr(int64(3))}},
+		"delete": {"command=deleteKubernetesCluster&id=7&customjobid=" + uid, []string{"7", uid}},
+		"list clusters": {"command=listKubernetesClusters&id=7&name=n&state=Alert&clustertype=CloudManaged&keyword=k&account=a&listall=true&projectid=-1&page=2&pagesize=10&domainid=" + strings.ToUpper(domainID),
+			cks.ClusterFilter{ID: "7", Name: "n", State: "Alert", Type: "CloudManaged", Keyword: "k", Account: "a", ListAll: true, Page: cks.Page{Number: 2, Size: 10}}},
+		"list all clusters": {"command=listKubernetesClusters&pagesize=-1", cks.ClusterFilter{Page: cks.Page{Size: -1}}},
+		"list versions": {"command=listKubernetesSupportedVersions&id=7&keyword=k&zoneid=1&minimumsemanticversion=1.31.0&page=0&pagesize=5",
+			cks.CatalogFilter{ID: "7", Keyword: "k", ZoneID: "1", MinVersion: "1.31.0", Page: cks.Page{Number: 1, Size: 5}}},
+		"list offerings": {"command=listServiceOfferings&id=7&name=n&keyword=k&page=1&pagesize=5", cks.CatalogFilter{ID: "7", Name: "n", Keyword: "k", Page: cks.Page{Number: 1, Size: 5}}},
+		"list zones":     {"command=listZones&id=7&name=n&keyword=k&page=1&pagesize=5", cks.CatalogFilter{ID: "7", Name: "n", Keyword: "k", Page: cks.Page{Number: 1, Size: 5}}},
+		"query a job":    {"command=queryAsyncJobResult&jobid=" + jobID, jobID},
+		"list jobs": {"command=listAsyncJobs&startdate=2026-11-07T18%3A39%3A39%2B0000&keyword=k&account=a&listall=true&page=1&pagesize=5&managementserverid=" + uid,
+			cks.JobFilter{Since: time.Date(2026, 11, 7, 18, 39, 39, 0, time.UTC), Keyword: "k", Account: "a", ListAll: true, Server: uid, Page: cks.Page{Number: 1, Size: 5}}},
+		"list VMs": {"command=listVirtualMachines&id=7&name=n&keyword=k&state=Present&zoneid=1&networkid=2&kubernetesclusterid=3&account=a&listall=true&details=all&page=1&pagesize=5",
+			cks.VMFilter{ID: "7", Name: "n", Keyword: "k", State: "Present", ZoneID: "1", NetworkID: "2", Cluster: "3", Account: "a", ListAll: true, Page: cks.Page{Number: 1, Size: 5}}},
+		"list VMs by ids": {"command=listVirtualMachines&ids=7,8", cks.VMFilter{IDs: []string{"7", "8"}}},
+		"start":           {"command=startVirtualMachine&id=7&customjobid=" + uid, cks.VMRequest{VM: "7", JobID: uid}},
+		"stop":            {"command=stopVirtualMachine&id=7&forced=true&customjobid=" + uid, cks.VMRequest{VM: "7", Forced: true, JobID: uid}},
+		"set a fault": {"command=configureSimulator&name=vm.start&value=fail:no%20power&count=2&clusterid=7&vmid=8",
+			cks.Fault{Operation: "vm.start", Value: "fail:no power", Count: 2, ClusterID: "7", VMID: "8"}},
+		"read the world":     {"command=querySimulator&clusterid=7", "7"},
+		"read all the world": {"command=querySimulator", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			svc := &canned{account: admin, job: sampleJob("", 0)}
+			raw := sendTo(t, svc, c.query)
+			if diff := cmp.Diff(c.want, svc.asked); diff != "" {
+				t.Errorf("-want +asked:\n%s\nanswer: %s", diff, raw)
+			}
+		})
+	}
+}
+
+// What cannot be honoured is refused before the service is asked: ignoring it
+// would do something else than was asked for.
+func TestRefusesWhatItCannotHonour(t *testing.T) {
+	t.Parallel()
+	const (
+		create = "command=createKubernetesCluster&name=demo&zoneid=1&kubernetesversionid=2&"
+		uid    = "0f7cf3f0-8a55-4f0c-a1a0-7a7f3f9a2a55"
+		none   = "due to incorrect long value format, or entity does not exist"
+	)
+	for query, want := range map[string]string{
+		create + "projectid=" + uid:            "Invalid parameter projectid value=" + uid + " " + none,
+		create + "projectid=-1":                "Invalid parameter projectid value=-1 " + none,
+		create + "domainid=" + uid:             "Invalid parameter domainid value=" + uid + " " + none,
+		create + "account=ann":                 "not for account ann",
+		create + "clustertype=ExternalManaged": "only CloudManaged",
+		create + "nodetemplates[0].node=worker&nodetemplates[0].template=" + uid: "The parameter nodetemplates is not supported here",
+		create + "externalloadbalanceripaddress=192.0.2.1":                       "The parameter externalloadbalanceripaddress is not supported here",
+		create + "dockerregistryurl=r":                                           "The parameter dockerregistryurl is not supported here",
+		create + "dockerregistryusername=u":                                      "The parameter dockerregistryusername is not supported here",
+		create + "dockerregistrypassword=p":                                      "The parameter dockerregistrypassword is not supported here",
+		create + "cniconfigurationid=" + uid:                                     "The parameter cniconfigurationid is not supported here",
+		create + "cniconfigdetails[0].a=b":                                       "The parameter cniconfigdetails is not supported here",
+		create + "asnumber=64512":                                                "The parameter asnumber is not supported here",
+		"command=listKubernetesClusters&projectid=" + uid:                        "Invalid parameter projectid value=" + uid + " " + none,
+		"command=listKubernetesClusters&domainid=" + uid:                         "Invalid parameter domainid value=" + uid + " " + none,
+		"command=listVirtualMachines&projectid=" + uid:                           "Invalid parameter projectid value=" + uid + " " + none,
+		"command=listAsyncJobs&domainid=" + uid:                                  "Invalid parameter domainid value=" + uid + " " + none,
+		"command=listVirtualMachines&id=7&ids=8":                                 "Specify either id or ids but not both parameters",
+	} {
+		t.Run(query, func(t *testing.T) {
+			t.Parallel()
+			svc := &canned{account: admin}
+			raw := string(sendTo(t, svc, query))
+			if !strings.Contains(raw, want) || !strings.Contains(raw, `"errorcode":431`) || svc.asked != nil {
+				t.Errorf("asked %v, got %s\nwant %s", svc.asked, raw, want)
+			}
+		})
+	}
+}
+
+// A handler hands the service's errors on as they are.
+func TestHandlersReturnErrors(t *testing.T) {
+	t.Parallel()
+	for _, c := range answerCases {
+		if commandOf(c.request) == "listApis" {
+			continue // it asks no service
+		}
+		t.Run(c.golden, func(t *testing.T) {
+			t.Parallel()
+			raw := answerOf(t, canned{err: cks.Errorf(cks.Conflict, "it <moved>")}, c.request)
+			key := url.QueryEscape(responseKey(commandOf(c.request)))
+			if got := string(raw); !strings.HasPrefix(got, `{"`+key+`":`) || !strings.Contains(got, `"errortext":"it <moved>"`) {
+				t.Errorf("got %s", got)
+			}
+		})
+	}
+}

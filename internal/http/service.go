@@ -1,0 +1,38 @@
+package http
+
+import (
+	"context"
+
+	"ckscale/internal/cks"
+)
+
+// Service is what the commands do. Errors that carry a cks.Code may be shown
+// to the client; any other is our own and is not.
+type Service interface {
+	// Authenticate returns the account of an API key with its secret key. It
+	// fails with cks.Unauthorized when the key is unknown.
+	Authenticate(ctx context.Context, apiKey string) (account cks.Account, secret string, err error)
+
+	Scale(ctx context.Context, caller cks.Account, req cks.ScaleRequest) (cks.Job, error)
+	CreateCluster(ctx context.Context, caller cks.Account, req cks.CreateRequest) (clusterID string, job cks.Job, err error)
+	DeleteCluster(ctx context.Context, caller cks.Account, id, jobID string) (cks.Job, error)
+	Clusters(ctx context.Context, caller cks.Account, f cks.ClusterFilter) (page []cks.ClusterView, total int, err error)
+
+	Job(ctx context.Context, caller cks.Account, jobID string) (cks.Job, error)
+	Jobs(ctx context.Context, caller cks.Account, f cks.JobFilter) (page []cks.Job, total int, err error)
+
+	VMs(ctx context.Context, caller cks.Account, f cks.VMFilter) (page []cks.VMView, total int, err error)
+	StartVM(ctx context.Context, caller cks.Account, req cks.VMRequest) (cks.Job, error)
+	StopVM(ctx context.Context, caller cks.Account, req cks.VMRequest) (cks.Job, error)
+
+	Offerings(ctx context.Context, f cks.CatalogFilter) (page []cks.Offering, total int, err error)
+	Versions(ctx context.Context, f cks.CatalogFilter) (page []cks.KubernetesVersion, total int, err error)
+	Zones(ctx context.Context, f cks.CatalogFilter) (page []cks.Zone, total int, err error)
+
+	ConfigureSimulator(ctx context.Context, caller cks.Account, f cks.Fault) error
+	QuerySimulator(ctx context.Context, caller cks.Account, clusterID string) (cks.Simulation, error)
+
+	// Ready fails while the server cannot serve: the database is lost or its
+	// schema is not up to date.
+	Ready(ctx context.Context) error
+}

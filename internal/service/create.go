@@ -1,0 +1,101 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+
+	"github.com/google/uuid"
+
+	"ckscale/internal/cks"
+	"ckscale/internal/store"
+)
+
+// CreateCluster validates req and records the cluster, in Starting, together
+// with the job that holds it and will build it. Unlike Scale it refuses by an
+// error: CloudStack makes the record before it answers, so it knows by then.
+func (s *Service) CreateCluster(ctx context.Context, caller cks.Account, req cks.CreateRequest) (string, cks.Job, error) {
+	if err := checkJobID(req.JobID); err != nil {
+		return "", cks.Job{}, err
+	}
+	var c cks.Cluster
+	var job cks.Job
+	err := s.store.InTx(ctx, func(q *store.Queries) error {
+		facts, err := s.createFacts(ctx, q, caller, req)
+		if err != nil {
+			return err
+		}
+		draft, err := cks.CheckCreate(facts, req)
+		if err != nil {
+			return err
+		}
+		if draft, err = furnish(draft, caller); err != nil {
+			return err
+		}
+		order := s.jobFor(caller, "createKubernetesCluster", req.JobID, draft)
+		order.Kind, order.Args = cks.CreateCluster, cks.Args{Size: draft.Size}
+		if job, err = q.AddJob(ctx, order); err != nil {
+			return err
+		}
+		if draft.State, err = draft.State.On(cks.Requests[cks.CreateCluster]); err != nil {
+			return err
+		}
+		draft.HeldBy = job.ID
+		c, err = q.AddCluster(ctx, draft)
+		return err
+	})
+	if err != nil {
+		return "", cks.Job{}, err
+	}
+	return c.ID, job, nil
+}
+
+// createFacts gathers what req is judged by.
+func (s *Service) createFacts(ctx context.Context, q *store.Queries, caller cks.Account, req cks.CreateRequest) (cks.CreateFacts, error) {
+	facts := cks.CreateFacts{MaxSize: s.set.MaxSize}
+	var err error
+	if facts.Zone, err = q.Zone(ctx, req.ZoneID); err != nil {
+		return facts, unknown(err, "zoneid", req.ZoneID)
+	}
+	if req.VersionID != "" {
+		v, err := q.Version(ctx, req.VersionID)
+		if err != nil {
+			return facts, unknown(err, "kubernetesversionid", req.VersionID)
+		}
+		facts.Version = &v
+	}
+	switch t, err := q.Template(ctx); {
+	case err == nil:
+		facts.Template = &t
+	case cks.CodeOf(err) != cks.NotFound:
+		return facts, err
+	}
+	if facts.Offerings, err = offerings(ctx, q, req.OfferingID, req.NodeOfferings); err != nil {
+		return facts, err
+	}
+	facts.Limits, facts.Used, err = allowance(ctx, q, caller.ID)
+	return facts, err
+}
+
+// furnish gives a new cluster its identity, owner, network and address.
+func furnish(c cks.Cluster, owner cks.Account) (cks.Cluster, error) {
+	c.ID, c.AccountID = uuid.NewString(), owner.ID
+	if c.NetworkID == "" {
+		c.NetworkID = uuid.NewString()
+	}
+	network, err := uuid.Parse(c.NetworkID)
+	if err != nil {
+		return c, cks.UnknownEntity("networkid", c.NetworkID)
+	}
+	c.NetworkID, c.NetworkName = network.String(), c.Name+"-network"
+	c.IPAddress, c.IPAddressID = publicIP(c.ID), uuid.NewString()
+	return c, nil
+}
+
+// publicIP is an address for the cluster's API, from the block that is set
+// aside for documentation (RFC 5737): nothing can be reached there by mistake.
+func publicIP(clusterID string) string {
+	h := fnv.New32a()
+	h.Write([]byte(clusterID))
+	return fmt.Sprintf("203.0.113.%d", 1+h.Sum32()%254)
+}

@@ -1,0 +1,54 @@
+// Package service has one method per command: it validates what was asked and
+// records it. What is recorded as a job is carried out elsewhere; nothing here
+// acts on the world, and no transaction waits for anything but the database.
+package service
+
+import (
+	"context"
+	"time"
+
+	"ckscale/internal/cks"
+	"ckscale/internal/store"
+)
+
+// Settings are the server's settings that the rules need.
+type Settings struct {
+	MaxSize      int           // most workers and control nodes of one cluster
+	ScaleTimeout time.Duration // how long a job may take
+	EndpointURL  string        // where clusters reach this server; autoscaling needs it
+	ServerID     string        // this process, as jobs show it while it executes them
+}
+
+// Simulator is a world that can be asked to misbehave and to show itself.
+type Simulator interface {
+	Configure(ctx context.Context, f cks.Fault) error
+	Query(ctx context.Context, clusterID string) (cks.Simulation, error)
+}
+
+// Service answers commands. It is safe for concurrent use, and any number of
+// services may share one database.
+type Service struct {
+	store *store.Store
+	sim   Simulator // nil: the world is not simulated
+	set   Settings
+	keys  *keyring
+}
+
+// New returns a service on st. sim is nil when the world is not simulated.
+func New(st *store.Store, sim Simulator, set Settings) *Service {
+	return &Service{store: st, sim: sim, set: set, keys: newKeyring()}
+}
+
+// Ready fails with cks.Unavailable while the database cannot be reached or does
+// not have the tables that this program needs.
+func (s *Service) Ready(ctx context.Context) error {
+	version, dirty, err := s.store.SchemaVersion(ctx)
+	switch {
+	case err != nil:
+		return err
+	case dirty, version < store.LatestVersion():
+		return cks.Errorf(cks.Unavailable, "database schema is at version %d (unfinished: %t) and has to be at %d",
+			version, dirty, store.LatestVersion())
+	}
+	return nil
+}

@@ -1,0 +1,139 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"ckscale/internal/cks"
+)
+
+// accountRows reads accounts a with their domain d.
+var accountRows = source[cks.Account]{
+	from:  "accounts a",
+	alias: "a",
+	joins: "JOIN domains d ON d.id = a.domain_id",
+	row:   accountColumns,
+	fields: func(a *cks.Account) []any {
+		return accountFields(a)
+	},
+}
+
+const accountColumns = `a.id, a.name, a.admin, a.user_id, d.id, d.name, d.path`
+
+func accountFields(a *cks.Account) []any {
+	return []any{&a.ID, &a.Name, &a.Admin, &a.UserID, &a.DomainID, &a.Domain, &a.DomainPath}
+}
+
+// accountJSON is the same for rows that are read as JSON.
+const accountJSON = `json_build_object('id', a.id, 'name', a.name, 'admin', a.admin, 'userid', a.user_id,
+	'domainid', d.id, 'domain', d.name, 'domainpath', d.path)`
+
+// Admin is the name of the root admin's account.
+const Admin = "admin"
+
+// EnsureAdmin makes the account "admin", a root admin in domain ROOT, or gives
+// it other keys. It fails with cks.Invalid when another account has the key.
+func (q *Queries) EnsureAdmin(ctx context.Context, apiKey, secret string) (cks.Account, error) {
+	_, err := q.exec(ctx, `
+		INSERT INTO accounts (name, admin, domain_id, api_key, secret_key)
+		SELECT $1, true, id, $2, $3 FROM domains WHERE path = 'ROOT'
+		ON CONFLICT (name) DO UPDATE SET admin = true, enabled = true, api_key = $2, secret_key = $3`,
+		Admin, apiKey, secret)
+	if err != nil {
+		return cks.Account{}, refuse(err, "API key of account admin is taken")
+	}
+	return q.AccountByName(ctx, Admin)
+}
+
+// AddAccount makes an account in domain ROOT. It fails with cks.Invalid when
+// the name or the key is taken.
+func (q *Queries) AddAccount(ctx context.Context, name, apiKey, secret string, admin bool) (cks.Account, error) {
+	n, err := q.exec(ctx, `
+		INSERT INTO accounts (name, admin, domain_id, api_key, secret_key)
+		SELECT $1, $2, id, $3, $4 FROM domains WHERE path = 'ROOT'
+		ON CONFLICT DO NOTHING`,
+		name, admin, apiKey, secret)
+	if err != nil {
+		return cks.Account{}, refuse(err, "account %s needs a name, an API key and a secret key", name)
+	}
+	if n == 0 {
+		return cks.Account{}, cks.Errorf(cks.Invalid, "account name %s or its API key is taken", name)
+	}
+	return q.AccountByName(ctx, name)
+}
+
+// AccountByKey returns the enabled account that has the API key, and its
+// secret key. It fails with cks.NotFound when there is none.
+func (q *Queries) AccountByKey(ctx context.Context, apiKey string) (cks.Account, string, error) {
+	type row struct {
+		account cks.Account
+		secret  string
+	}
+	r, err := one(ctx, q, func(r *row) []any { return append(accountFields(&r.account), &r.secret) },
+		`SELECT `+accountColumns+`, a.secret_key FROM accounts a JOIN domains d ON d.id = a.domain_id
+		WHERE a.api_key = $1 AND a.enabled`, apiKey)
+	if errors.Is(err, errNone) {
+		err = cks.Errorf(cks.NotFound, "no account with this API key")
+	}
+	return r.account, r.secret, err
+}
+
+// AccountByName fails with cks.NotFound when there is none.
+func (q *Queries) AccountByName(ctx context.Context, name string) (cks.Account, error) {
+	a, err := one(ctx, q, accountFields,
+		`SELECT `+accountColumns+` FROM accounts a JOIN domains d ON d.id = a.domain_id WHERE a.name = $1`, name)
+	if errors.Is(err, errNone) {
+		err = cks.Errorf(cks.NotFound, "no account %s", name)
+	}
+	return a, err
+}
+
+// Limits is how much an account may have; nil is no limit.
+type Limits struct {
+	VMs, Cores *int
+	MemoryMB   *int64
+}
+
+// Limits returns the account's limits; cks.NotFound when there is none.
+func (q *Queries) Limits(ctx context.Context, accountID string) (Limits, error) {
+	l, err := one(ctx, q, func(l *Limits) []any { return []any{&l.VMs, &l.Cores, &l.MemoryMB} },
+		`SELECT max_vms, max_cores, max_memory FROM accounts WHERE id = $1`, accountID)
+	if errors.Is(err, errNone) {
+		err = cks.Errorf(cks.NotFound, "no account %s", accountID)
+	}
+	return l, err
+}
+
+// SetLimits changes the account's limits; cks.NotFound when there is none.
+func (q *Queries) SetLimits(ctx context.Context, accountID string, l Limits) error {
+	n, err := q.exec(ctx, `UPDATE accounts SET max_vms = $2, max_cores = $3, max_memory = $4 WHERE id = $1`,
+		accountID, l.VMs, l.Cores, l.MemoryMB)
+	if err == nil && n == 0 {
+		return cks.Errorf(cks.NotFound, "no account %s", accountID)
+	}
+	return err
+}
+
+// Usage returns what the account's VMs add up to, also those that are being
+// made or still have to be destroyed.
+func (q *Queries) Usage(ctx context.Context, accountID string) (vms, cores int, memoryMB int64, err error) {
+	type row struct {
+		vms, cores int
+		memoryMB   int64
+	}
+	r, err := one(ctx, q, func(r *row) []any { return []any{&r.vms, &r.cores, &r.memoryMB} }, `
+		SELECT count(*), coalesce(sum(o.cores), 0), coalesce(sum(o.memory_mb), 0)
+		FROM clusters c JOIN vms v ON v.cluster_id = c.id JOIN service_offerings o ON o.id = v.offering_id
+		WHERE c.account_id = $1 AND c.removed IS NULL AND v.removed IS NULL`, accountID)
+	return r.vms, r.cores, r.memoryMB, err
+}
+
+// refuse turns a broken constraint into cks.Invalid with a text; other errors
+// stay.
+func refuse(err error, format string, args ...any) error {
+	switch sqlState(err) {
+	case "23505", "23514", "23503", "23502": // unique, check, foreign key, not null
+		return cks.Errorf(cks.Invalid, format+": %w", append(args, err)...)
+	}
+	return err
+}
