@@ -38,6 +38,7 @@ type config struct {
 	ScanInterval time.Duration `env:"CKSCALE_SCAN_INTERVAL" default:"30s" min:"10ms" help:"how often every cluster is looked at"`
 	ScaleTimeout time.Duration `env:"CKSCALE_SCALE_TIMEOUT" default:"3600s" min:"1s" help:"limit of one scaling job"`
 	DrainTimeout time.Duration `env:"CKSCALE_DRAIN_TIMEOUT" default:"60s" min:"10ms" help:"limit of one attempt to drain a node"`
+	RetryWait    time.Duration `env:"CKSCALE_RETRY_WAIT" default:"30s" min:"10ms" help:"wait before a failed step of a job is tried again; three tries in all"`
 	MaxSize      int           `env:"CKSCALE_MAX_SIZE" default:"10" min:"1" help:"most nodes of a cluster, control nodes included"`
 	Lease        time.Duration `env:"CKSCALE_LEASE" default:"10s" min:"1s" help:"how long a job stays with a server that has gone silent"`
 	Workers      int           `env:"CKSCALE_WORKERS" default:"16" min:"1" help:"jobs carried out at once"`

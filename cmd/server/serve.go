@@ -96,7 +96,7 @@ func newServer(ctx context.Context, st *store.Store, cfg config, log *slog.Logge
 		Changes: func(ctx context.Context) <-chan string { return st.Subscribe(ctx, store.TopicWorld) },
 	})
 	s.runner = jobs.NewRunner(st, s.world, s.world, jobs.Config{
-		Workers: cfg.Workers, Lease: cfg.Lease, DrainTimeout: cfg.DrainTimeout, Grace: stepGrace, Log: log, Registerer: reg,
+		Workers: cfg.Workers, Lease: cfg.Lease, DrainTimeout: cfg.DrainTimeout, RetryWait: cfg.RetryWait, Grace: stepGrace, Log: log, Registerer: reg,
 	})
 	s.scanner = jobs.NewScanner(st, s.world, s.world, jobs.ScanConfig{Interval: cfg.ScanInterval, Log: log})
 	s.front = &front{Service: service.New(st, s.world, service.Settings{

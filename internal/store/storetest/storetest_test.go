@@ -54,7 +54,7 @@ func TestFixtureInEveryState(t *testing.T) {
 		}
 	}
 	v := storetest.Fixture(t, st, storetest.Spec{})
-	if got := fmt.Sprint(v.Cluster.State, len(v.VMs), v.Account.Admin); got != "Running 1 false" {
+	if got := fmt.Sprintf("%s %d %t", v.Cluster.State, len(v.VMs), v.Account.Admin); got != "Running 1 false" {
 		t.Errorf("the zero fixture is %s", got)
 	}
 }
