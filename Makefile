@@ -3,9 +3,8 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 BIN := bin/server
-VERSIONED := git ls-files --cached --others --exclude-standard
 # Packages with golden files; go test -update writes them anew.
-GOLDEN = $(shell git grep -l --untracked -E 'flag\.Bool\("update"' -- '*_test.go' | xargs -r -n1 dirname | sort -u | sed 's|^|./|')
+GOLDEN = $(shell grep -rlE 'flag.Bool."update"' --include='*_test.go' . | xargs -r -n1 dirname | sort -u)
 
 .PHONY: help
 help: ## list the targets
@@ -23,9 +22,13 @@ build: ## build the static binary bin/server
 test: ## run all tests (a local PostgreSQL, or TEST_DATABASE_URL, or Docker)
 	go test -race -shuffle=on -timeout=20m ./...
 
+.PHONY: bench
+bench: ## measure how fast the server reacts to the cloud
+	go test ./cmd/server -run '^$$' -bench . -benchtime=10x
+
 .PHONY: lint
 lint: ## check the format, go vet, staticcheck
-	@unformatted=$$($(VERSIONED) '*.go' | xargs -r gofmt -l); \
+	@unformatted=$$(gofmt -l .); \
 	if [ -n "$$unformatted" ]; then echo "gofmt -w is needed for:" $$unformatted >&2; exit 1; fi
 	go vet ./...
 	go tool -modfile=tools/go.mod staticcheck ./...

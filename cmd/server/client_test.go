@@ -19,14 +19,14 @@ import (
 
 // client speaks to a server as the cluster-autoscaler does: signed GETs.
 type client struct {
-	*testing.T
+	testing.TB
 	url  string
 	keys keys
 }
 
 // demo starts a server with the demo cluster on a database of its own and
 // returns a client of the account admin. More environment may be given.
-func demo(t *testing.T, env map[string]string) *client {
+func demo(t testing.TB, env map[string]string) *client {
 	t.Helper()
 	all := map[string]string{
 		"DATABASE_URL": storetest.URL(t), "CKSCALE_DEMO": "true", "CKSCALE_DATA_DIR": t.TempDir(),
@@ -77,10 +77,10 @@ func (c *client) send(command string, params ...string) (int, answer) {
 	if err != nil {
 		c.Fatal(err)
 	}
-	return resp.StatusCode, parseAnswer(c.T, resp.Header.Get("Content-Type"), body)
+	return resp.StatusCode, parseAnswer(c.TB, resp.Header.Get("Content-Type"), body)
 }
 
-func parseAnswer(t *testing.T, contentType string, body []byte) answer {
+func parseAnswer(t testing.TB, contentType string, body []byte) answer {
 	t.Helper()
 	var top map[string]answer
 	if err := json.Unmarshal(body, &top); err != nil || len(top) != 1 || !strings.HasPrefix(contentType, "application/json") {

@@ -58,7 +58,7 @@ type instance struct {
 }
 
 // launch starts a server on a free port. More environment may be given.
-func launch(t *testing.T, env map[string]string) *instance {
+func launch(t testing.TB, env map[string]string) *instance {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	s := &instance{
@@ -80,7 +80,7 @@ func (s *instance) process() process {
 }
 
 // end stops the server and waits until it has let go of everything.
-func (s *instance) end(t *testing.T) {
+func (s *instance) end(t testing.TB) {
 	t.Helper()
 	if s.ended == nil {
 		return
@@ -93,7 +93,7 @@ func (s *instance) end(t *testing.T) {
 }
 
 // serving waits until requests are served and returns the address.
-func (s *instance) serving(t *testing.T) string {
+func (s *instance) serving(t testing.TB) string {
 	t.Helper()
 	select {
 	case <-s.stderr.seen:
@@ -113,7 +113,7 @@ func (s *instance) serving(t *testing.T) string {
 var shownKeys = regexp.MustCompile(`curl -u "([A-Z2-7]+):([A-Z2-7]+)"`)
 
 // keys are those that the banner shows.
-func (s *instance) keys(t *testing.T) keys {
+func (s *instance) keys(t testing.TB) keys {
 	t.Helper()
 	m := shownKeys.FindStringSubmatch(s.stderr.String())
 	if m == nil {

@@ -88,7 +88,6 @@ type Job struct {
 	Tries     int           // failed tries of the current step
 	Failure   string        // why it is being given up; its undo steps follow. "" while it goes well
 	Unchanged bool          // at Failure: nothing had been changed, so the cluster goes back to Notes.Seen
-	Expired   bool          // its deadline had passed when it was claimed
 	Remaining time.Duration // from its claim to its deadline; not positive when that had passed
 	Server    string        // id of the process that is executing it; "" while it waits
 	ErrorText string        // of a failed job

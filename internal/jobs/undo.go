@@ -84,6 +84,9 @@ func (r *run) unlessStopped(ctx context.Context, err error) error {
 
 // explainGrowth adds to the failure how many of the new nodes are there.
 func explainGrowth(r *run, ctx context.Context, q *store.Queries) (string, error) {
+	if r.job.Notes.Wanted == 0 { // it failed before there was anything to join
+		return r.job.Failure, nil
+	}
 	vms, err := q.JobVMs(ctx, r.job.ID)
 	if err != nil {
 		return "", err

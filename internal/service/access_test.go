@@ -162,6 +162,13 @@ func TestListsShowWhatTheCallerMayAndWantsToSee(t *testing.T) {
 	if views, _, err := s.Clusters(t.Context(), admin, cks.ClusterFilter{ID: s.view.Cluster.ID}); err != nil || len(views) != 1 {
 		t.Errorf("by id: %d clusters, %v", len(views), err)
 	}
+	for want, f := range map[int]cks.VMFilter{
+		1: {ID: s.workers()[0].ID}, 2: {IDs: []string{s.workers()[0].ID, s.workers()[1].ID}}, 3: {Cluster: s.view.Cluster.ID},
+	} {
+		if _, n, err := s.VMs(t.Context(), admin, f); err != nil || n != want {
+			t.Errorf("by %+v: %d VMs, %v; want %d", f, n, err, want)
+		}
+	}
 }
 
 // A06, spec/cks.md §2.6.

@@ -33,10 +33,11 @@ func (s *Service) vmJob(ctx context.Context, caller cks.Account, command string,
 			ID: req.JobID, Command: command, Kind: cks.Nothing, AccountID: caller.ID, VMID: v.ID,
 			Args: cks.Args{Forced: req.Forced}, Timeout: s.set.ScaleTimeout,
 		}
-		if job.Kind, err = check(v); err != nil {
+		kind, err := check(v)
+		if err != nil {
 			return refuse(ctx, q, job, err)
 		}
-		if job.Kind != cks.Nothing {
+		if job.Kind = kind; kind != cks.Nothing {
 			return addJob(ctx, q, job)
 		}
 		view, err := q.VMView(ctx, v.ID)

@@ -11,7 +11,7 @@ import (
 
 // jobColumns reads a job j with its account.
 const jobColumns = `j.id, j.seq, j.command, j.kind, coalesce(j.cluster_id::text, ''), coalesce(j.vm_id::text, ''),
-	j.args, j.notes, j.status, j.step, j.attempt, j.tries, j.failure, j.unchanged, now() >= j.deadline,
+	j.args, j.notes, j.status, j.step, j.attempt, j.tries, j.failure, j.unchanged,
 	(extract(epoch FROM j.deadline - now()) * 1000000)::bigint * 1000,
 	coalesce(j.owner, ''), coalesce(j.error_text, ''), j.result, j.created,
 	coalesce(j.completed, '0001-01-01 00:00:00+00'), ` + accountColumns
@@ -22,7 +22,7 @@ var jobRows = source[cks.Job]{from: "jobs j", alias: "j", joins: jobJoins, row: 
 
 func jobFields(j *cks.Job) []any {
 	return append([]any{&j.ID, &j.Seq, &j.Command, &j.Kind, &j.ClusterID, &j.VMID,
-		&j.Args, &j.Notes, &j.Status, &j.Step, &j.Attempt, &j.Tries, &j.Failure, &j.Unchanged, &j.Expired, (*int64)(&j.Remaining),
+		&j.Args, &j.Notes, &j.Status, &j.Step, &j.Attempt, &j.Tries, &j.Failure, &j.Unchanged, (*int64)(&j.Remaining),
 		&j.Server, &j.ErrorText, &j.Result, &j.Created,
 		&j.Completed}, accountFields(&j.Account)...)
 }
