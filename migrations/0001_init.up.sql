@@ -156,6 +156,7 @@ CREATE TABLE IF NOT EXISTS vms (
     mac_address  text NOT NULL DEFAULT '',
     created      timestamptz NOT NULL DEFAULT now(),
     updated      timestamptz NOT NULL DEFAULT now(),
+    observed     timestamptz NOT NULL DEFAULT '-infinity', -- when the world was last asked about it
     removed      timestamptz,
     CHECK (NOT external OR role = 'worker'),
     CHECK (phase NOT IN ('chosen','leaving') OR job_id IS NOT NULL)

@@ -25,7 +25,7 @@ func TestDefaultsWork(t *testing.T) {
 	want := config{
 		Addr: "127.0.0.1:8080", DataDir: got.DataDir, Demo: true, SimSpeed: 1,
 		ScanInterval: 30 * time.Second, ScaleTimeout: time.Hour, DrainTimeout: time.Minute,
-		MaxSize: 10, Lease: 10 * time.Second, Workers: 16, LogLevel: slog.LevelInfo,
+		RetryWait: 30 * time.Second, MaxSize: 10, Lease: 10 * time.Second, Workers: 16, LogLevel: slog.LevelInfo,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -39,7 +39,8 @@ func TestEverySettingIsRead(t *testing.T) {
 		"CKSCALE_DATA_DIR": "/data", "CKSCALE_ADMIN_API_KEY": "key", "CKSCALE_ADMIN_SECRET_KEY": "secret",
 		"CKSCALE_ENDPOINT_URL": "https://cloud.example/client/api", "CKSCALE_DEMO": "true", "CKSCALE_SIM_SPEED": "0.5",
 		"CKSCALE_SCAN_INTERVAL": "1s", "CKSCALE_SCALE_TIMEOUT": "2m", "CKSCALE_DRAIN_TIMEOUT": "1500ms",
-		"CKSCALE_MAX_SIZE": "30", "CKSCALE_LEASE": "3s", "CKSCALE_WORKERS": "4", "CKSCALE_LOG_LEVEL": "debug",
+		"CKSCALE_RETRY_WAIT": "250ms",
+		"CKSCALE_MAX_SIZE":   "30", "CKSCALE_LEASE": "3s", "CKSCALE_WORKERS": "4", "CKSCALE_LOG_LEVEL": "debug",
 	}))
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +49,7 @@ func TestEverySettingIsRead(t *testing.T) {
 		Addr: ":0", AddrFile: "/run/addr", DatabaseURL: "postgres://u:p@db/x?sslmode=disable", DataDir: "/data",
 		AdminAPIKey: "key", AdminSecret: "secret", EndpointURL: "https://cloud.example/client/api", Demo: true, SimSpeed: 0.5,
 		ScanInterval: time.Second, ScaleTimeout: 2 * time.Minute, DrainTimeout: 1500 * time.Millisecond,
-		MaxSize: 30, Lease: 3 * time.Second, Workers: 4, LogLevel: slog.LevelDebug,
+		RetryWait: 250 * time.Millisecond, MaxSize: 30, Lease: 3 * time.Second, Workers: 4, LogLevel: slog.LevelDebug,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -105,6 +106,7 @@ func TestEachWrongValueIsRefused(t *testing.T) {
 		{"CKSCALE_SCAN_INTERVAL", "30", "is no duration"},
 		{"CKSCALE_SCALE_TIMEOUT", "0s", "is less than 1s"},
 		{"CKSCALE_DRAIN_TIMEOUT", "-1s", "is less than"},
+		{"CKSCALE_RETRY_WAIT", "0s", "is less than"},
 		{"CKSCALE_MAX_SIZE", "0", "is less than 1"},
 		{"CKSCALE_LEASE", "10ms", "is less than 1s"},
 		{"CKSCALE_WORKERS", "many", "is no whole number"},

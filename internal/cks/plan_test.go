@@ -59,6 +59,9 @@ func TestScaleChange(t *testing.T) {
 			Change{RecordSize, Args{Size: 2, Offerings: all("large", Worker)}}},
 		{"per-role offerings only", perRole, toSize(3), Change{ScaleUp, Args{Size: 3}}}, // A33
 
+		{"up from no workers", nodesOf(1, 0, 0, 0), toSize(1), Change{ScaleUp, Args{Size: 1}}},
+		{"up without control nodes", nodesOf(0, 0, 2, 0), toSize(3), Change{ScaleUp, Args{Size: 3}}},
+
 		{"nodeids", nothing, without(" W2 "), Change{RemoveNodes, Args{VMIDs: []string{"w2"}}}},
 		{"nodeids as sent", nodesOf(1, 0, 4, 0), without("w3", "w1"), Change{RemoveNodes, Args{VMIDs: []string{"w3", "w1"}}}},
 		{"nodeids: all own workers beside an external one", nodesOf(1, 0, 2, 1), without("w1", "w2"),
@@ -86,6 +89,9 @@ func TestScaleChange(t *testing.T) {
 		{"offering that a type has", ownRoles, nodeOfferings("worker", "small"), Change{Kind: Nothing}},
 		{"the later entry wins", nothing, nodeOfferings("worker", "large", "worker", "medium"), Change{Kind: Nothing}},
 		{"a change that stopped half-way", onVM("w1", func(v *VM) { v.OfferingID = "small" }), nodeOfferings("worker", "medium"),
+			Change{ChangeOffering, Args{Offerings: all("medium", Worker)}}},
+		{"larger control and external nodes do not stand in the way", with(ownRoles, nodesOf(3, 0, 2, 1),
+			onVM("ext1", func(v *VM) { v.OfferingID = "large" })), nodeOfferings("worker", "medium"),
 			Change{ChangeOffering, Args{Offerings: all("medium", Worker)}}},
 		{"an external VM's own offering", with(nodesOf(3, 0, 2, 1), onVM("ext1", func(v *VM) { v.OfferingID = "large" })),
 			nodeOfferings("worker", "medium"), Change{Kind: Nothing}},

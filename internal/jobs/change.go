@@ -125,15 +125,15 @@ func (r *run) waitVM(ctx context.Context, onTheWay cks.VMState, wanted func(cks.
 	if err != nil {
 		return err
 	}
-	machines, err := r.machines(ctx, v.ClusterID)
+	found, err := r.machines(ctx, v.ClusterID)
 	if err != nil {
 		return err
 	}
-	m, exists := machines[v.ID]
+	m, exists := found.byID[v.ID]
 	if !exists {
 		return cks.Errorf(cks.Failed, "VM %s does not exist any more", v.Name)
 	}
-	if err := r.store.ObserveVM(ctx, v.ID, m); err != nil {
+	if err := r.store.ObserveVM(ctx, v.ID, m, found.asked); err != nil {
 		return err
 	}
 	switch {

@@ -27,7 +27,7 @@ func (r *run) planCapacity(ctx context.Context) error {
 	if err := r.checkRoom(ctx, view, map[cks.Role]int{cks.Worker: r.job.Notes.Wanted}); err != nil {
 		return err
 	}
-	machines, err := r.machines(ctx, c.ID)
+	found, err := r.machines(ctx, c.ID)
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (r *run) planCapacity(ctx context.Context) error {
 		return err
 	}
 	r.job.Notes.Absent = nil
-	for _, v := range asObserved(view.VMs, machines) {
+	for _, v := range asObserved(view.VMs, found) {
 		if v.Role != cks.Etcd && !v.State.Down() && !cks.NodeReadyByName(nodes, v.NodeName()) {
 			r.job.Notes.Absent = append(r.job.Notes.Absent, v.NodeName())
 		}
@@ -129,7 +129,7 @@ func (r *run) createAndStart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	machines, err := r.machines(ctx, r.job.ClusterID)
+	found, err := r.machines(ctx, r.job.ClusterID)
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func (r *run) createAndStart(ctx context.Context) error {
 		return fmt.Sprintf("Failed to start VM %s in the Kubernetes cluster : %s", v.Name, view.Cluster.Name)
 	}
 	err = each(vms, func(v cks.VM) error {
-		m, exists := machines[v.ID]
+		m, exists := found.byID[v.ID]
 		return r.call(ctx, what(v), r.cfg.CallTimeout, func(ctx context.Context) error {
 			if !exists {
 				spec := cks.MachineSpec{ID: v.ID, ClusterID: v.ClusterID, Name: v.Name, Role: v.Role, Cores: v.Cores, MemoryMB: v.MemoryMB}
@@ -154,13 +154,13 @@ func (r *run) createAndStart(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if machines, err = r.machines(ctx, r.job.ClusterID); err != nil {
+	if found, err = r.machines(ctx, r.job.ClusterID); err != nil {
 		return err
 	}
 	var waiting []string
 	for _, v := range vms {
-		m := machines[v.ID]
-		if err := r.store.ObserveVM(ctx, v.ID, m); err != nil {
+		m := found.byID[v.ID]
+		if err := r.store.ObserveVM(ctx, v.ID, m, found.asked); err != nil {
 			return err
 		}
 		switch {
@@ -206,7 +206,7 @@ func (r *run) waitReadyCount(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	machines, err := r.machines(ctx, r.job.ClusterID)
+	found, err := r.machines(ctx, r.job.ClusterID)
 	if err != nil {
 		return err
 	}
@@ -217,7 +217,7 @@ func (r *run) waitReadyCount(ctx context.Context) error {
 	if err := r.recordJoined(ctx, vms, nodes); err != nil {
 		return err
 	}
-	expected := cks.ExpectedReady(asObserved(view.VMs, machines), names(vms), r.job.Notes.Absent, nodes)
+	expected := cks.ExpectedReady(asObserved(view.VMs, found), names(vms), r.job.Notes.Absent, nodes)
 	ready := cks.ReadyCount(nodes)
 	if ready == expected {
 		return nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"ckscale/internal/cks"
+	"ckscale/internal/store"
 )
 
 // What the steps need to know of the world and of the records.
@@ -16,31 +17,47 @@ func (r *run) cluster(ctx context.Context) (cks.ClusterView, error) {
 	return r.store.View(ctx, r.job.ClusterID)
 }
 
-// machines reads what exists in the cloud for a cluster, by VM id.
-func (r *run) machines(ctx context.Context, clusterID string) (map[string]cks.Machine, error) {
-	var list []cks.Machine
-	err := r.call(ctx, "cannot list the VMs of the cluster", r.cfg.CallTimeout, func(ctx context.Context) (err error) {
-		list, err = r.vms.Machines(ctx, clusterID)
-		return err
-	})
-	return byID(list), err
+// machines is what exists in the cloud for a cluster.
+type machines struct {
+	asked time.Time // by the database's clock, before the cloud was
+	byID  map[string]cks.Machine
 }
 
-func byID(list []cks.Machine) map[string]cks.Machine {
-	m := make(map[string]cks.Machine, len(list))
-	for _, machine := range list {
-		m[machine.ID] = machine
+// listMachines asks the cloud by way of list.
+func listMachines(ctx context.Context, st *store.Store, list func(context.Context) ([]cks.Machine, error)) (machines, error) {
+	asked, err := st.Now(ctx)
+	if err != nil {
+		return machines{}, err
 	}
-	return m
+	found, err := list(ctx)
+	if err != nil {
+		return machines{}, err
+	}
+	m := machines{asked, make(map[string]cks.Machine, len(found))}
+	for _, machine := range found {
+		m.byID[machine.ID] = machine
+	}
+	return m, nil
+}
+
+// machines reads what exists in the cloud for a cluster.
+func (r *run) machines(ctx context.Context, clusterID string) (machines, error) {
+	return listMachines(ctx, r.store, func(ctx context.Context) (list []cks.Machine, err error) {
+		err = r.call(ctx, "cannot list the VMs of the cluster", r.cfg.CallTimeout, func(ctx context.Context) (err error) {
+			list, err = r.vms.Machines(ctx, clusterID)
+			return err
+		})
+		return list, err
+	})
 }
 
 // asObserved gives vms the states that the cloud shows. A machine that it does
 // not have is as good as expunged.
-func asObserved(vms []cks.VM, machines map[string]cks.Machine) []cks.VM {
+func asObserved(vms []cks.VM, found machines) []cks.VM {
 	seen := slices.Clone(vms)
 	for i := range seen {
 		seen[i].State = cks.VMExpunging
-		if m, ok := machines[seen[i].ID]; ok {
+		if m, ok := found.byID[seen[i].ID]; ok {
 			seen[i].State = m.State
 		}
 	}

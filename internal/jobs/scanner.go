@@ -173,7 +173,7 @@ func (s *Scanner) Scan(ctx context.Context, id string) (err error) {
 			err = fmt.Errorf("scan panicked: %v", p)
 		}
 	}()
-	machines, err := s.machines(ctx, id)
+	found, err := s.machines(ctx, id)
 	if err != nil {
 		return err
 	}
@@ -181,7 +181,7 @@ func (s *Scanner) Scan(ctx context.Context, id string) (err error) {
 	if err != nil || view.Cluster.Removed {
 		return gone(err)
 	}
-	if err := observe(ctx, s.store, view.VMs, machines); err != nil {
+	if err := observe(ctx, s.store, view.VMs, found); err != nil {
 		return err
 	}
 	if _, err := s.store.WakeCluster(ctx, id); err != nil {
@@ -190,10 +190,10 @@ func (s *Scanner) Scan(ctx context.Context, id string) (err error) {
 	if view.Cluster.ExternalManaged || view.Cluster.State.Busy() {
 		return nil
 	}
-	if err := s.sweep(ctx, view, machines); err != nil {
+	if err := s.sweep(ctx, view, found); err != nil {
 		return err
 	}
-	seen := &sighting{Scanner: s, cluster: view.Cluster, vms: asObserved(view.VMs, machines)}
+	seen := &sighting{Scanner: s, cluster: view.Cluster, vms: asObserved(view.VMs, found)}
 	for _, v := range verdicts {
 		if v.from != view.Cluster.State {
 			continue
@@ -214,14 +214,16 @@ func (s *Scanner) Scan(ctx context.Context, id string) (err error) {
 	return nil
 }
 
-func (s *Scanner) machines(ctx context.Context, id string) (map[string]cks.Machine, error) {
+func (s *Scanner) machines(ctx context.Context, id string) (machines, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.CallTimeout)
 	defer cancel()
-	list, err := s.vms.Machines(ctx, id)
-	if err != nil {
-		return nil, fmt.Errorf("list the VMs: %w", err)
-	}
-	return byID(list), nil
+	return listMachines(ctx, s.store, func(ctx context.Context) ([]cks.Machine, error) {
+		list, err := s.vms.Machines(ctx, id)
+		if err != nil {
+			return nil, fmt.Errorf("list the VMs: %w", err)
+		}
+		return list, nil
+	})
 }
 
 // sighting is a cluster as it was seen in one scan.
@@ -270,7 +272,7 @@ func (s *sighting) healthy(ctx context.Context) (bool, error) {
 // sweep destroys what a job could not: VMs that are listed as doomed, and
 // machines whose row was removed while a call to make them was still under
 // way.
-func (s *Scanner) sweep(ctx context.Context, view cks.ClusterView, machines map[string]cks.Machine) error {
+func (s *Scanner) sweep(ctx context.Context, view cks.ClusterView, found machines) error {
 	listed := map[string]bool{}
 	for _, v := range view.VMs {
 		listed[v.ID] = true
@@ -284,7 +286,7 @@ func (s *Scanner) sweep(ctx context.Context, view cks.ClusterView, machines map[
 			return err
 		}
 	}
-	for id, m := range machines {
+	for id, m := range found.byID {
 		if listed[id] {
 			continue
 		}

@@ -16,24 +16,24 @@ func (r *run) observeVMs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	machines, err := r.machines(ctx, r.job.ClusterID)
+	found, err := r.machines(ctx, r.job.ClusterID)
 	if err != nil {
 		return err
 	}
-	return observe(ctx, r.store, vms, machines)
+	return observe(ctx, r.store, vms, found)
 }
 
 // observe records what the cloud shows of vms. A row whose VM is only chosen
 // may not exist yet.
-func observe(ctx context.Context, st *store.Store, vms []cks.VM, machines map[string]cks.Machine) error {
+func observe(ctx context.Context, st *store.Store, vms []cks.VM, found machines) error {
 	for _, v := range vms {
 		var err error
-		m, exists := machines[v.ID]
+		m, exists := found.byID[v.ID]
 		switch {
 		case exists && (m.State != v.State || m.IPAddress != v.IPAddress || m.MACAddress != v.MACAddress):
-			err = st.ObserveVM(ctx, v.ID, m)
+			err = st.ObserveVM(ctx, v.ID, m, found.asked)
 		case !exists && v.Phase != cks.Chosen && v.State != cks.VMExpunging:
-			err = st.ObserveGone(ctx, v.ID)
+			err = st.ObserveGone(ctx, v.ID, found.asked)
 		}
 		if err != nil {
 			return fmt.Errorf("observe %s: %w", v.Name, err)
@@ -131,11 +131,11 @@ func (r *run) drain(ctx context.Context) error {
 	if err != nil || !ok {
 		return err
 	}
-	machines, err := r.machines(ctx, v.ClusterID)
+	found, err := r.machines(ctx, v.ClusterID)
 	if err != nil {
 		return err
 	}
-	if m, exists := machines[v.ID]; !exists || m.State.Down() {
+	if m, exists := found.byID[v.ID]; !exists || m.State.Down() {
 		return nil
 	}
 	nodes, err := r.nodeList(ctx)

@@ -3,6 +3,7 @@ package service
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -38,7 +39,7 @@ func TestScaleDownOfAClusterInAlertHoldsIt(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, storetest.Spec{State: cks.Alert, Control: 1, Workers: 2})
 	downed := s.workers()[0]
-	if err := s.st.ObserveVM(t.Context(), downed.ID, cks.Machine{State: cks.VMStopped}); err != nil {
+	if err := s.st.ObserveVM(t.Context(), downed.ID, cks.Machine{State: cks.VMStopped}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	job := s.scale(cks.ScaleRequest{NodeIDs: []string{downed.ID}})

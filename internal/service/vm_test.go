@@ -3,6 +3,7 @@ package service
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -48,7 +49,7 @@ func TestVMThatIsSoAlreadyOrCannotBe(t *testing.T) {
 	if stored.Status != cks.JobSucceeded || stored.Result == nil || stored.Result.VM == nil || stored.Result.VM.VM.ID != v.ID {
 		t.Fatalf("job is %+v", stored)
 	}
-	if err := s.st.ObserveVM(t.Context(), v.ID, cks.Machine{State: cks.VMMigrating}); err != nil {
+	if err := s.st.ObserveVM(t.Context(), v.ID, cks.Machine{State: cks.VMMigrating}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	refused := must(s.StartVM(t.Context(), s.owner, cks.VMRequest{VM: v.ID}))(t)
@@ -57,7 +58,7 @@ func TestVMThatIsSoAlreadyOrCannotBe(t *testing.T) {
 		t.Errorf("live jobs: %+v", live)
 	}
 
-	if err := s.st.ObserveVM(t.Context(), v.ID, cks.Machine{State: cks.VMStopped}); err != nil {
+	if err := s.st.ObserveVM(t.Context(), v.ID, cks.Machine{State: cks.VMStopped}, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	if job := must(s.StartVM(t.Context(), s.owner, cks.VMRequest{VM: v.ID}))(t); job.Kind != cks.StartVM || job.Status != cks.JobPending {

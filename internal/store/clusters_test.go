@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -255,7 +256,7 @@ func TestVMsAreListedAndFiltered(t *testing.T) {
 	other := storetest.Fixture(t, st, storetest.Spec{Workers: 1})
 	gone := workers(v)[1]
 	sql(t, st, `UPDATE vms SET removed = now() WHERE id = $1`, gone.ID)
-	ok(t, st.ObserveVM(t.Context(), workers(other)[0].ID, cks.Machine{State: cks.VMDestroyed}))
+	ok(t, st.ObserveVM(t.Context(), workers(other)[0].ID, cks.Machine{State: cks.VMDestroyed}, time.Now()))
 	first := v.VMs[0]
 	for what, tt := range map[string]struct {
 		f       cks.VMFilter

@@ -85,14 +85,15 @@ func (q *Queries) holding(ctx context.Context, j cks.Job, fn func(q *Queries, se
 }
 
 // MoveCluster moves a cluster that nobody holds by the events, if the row is
-// still as c was read; else moved is false.
+// still as c was read; else moved is false. It is due to be looked at again:
+// what moved it may have been stale.
 func (q *Queries) MoveCluster(ctx context.Context, c cks.Cluster, events ...cks.Event) (moved bool, err error) {
 	to, err := c.State.On(events...)
 	if err != nil {
 		return false, err
 	}
 	n, err := q.exec(ctx, `
-		UPDATE clusters SET state = $4, version = version + 1
+		UPDATE clusters SET state = $4, version = version + 1, scan_due = now()
 		WHERE id = $1 AND state = $2 AND version = $3 AND held_by IS NULL`,
 		c.ID, c.State, c.Version, to)
 	return n == 1, err

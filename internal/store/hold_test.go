@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -322,4 +323,33 @@ func TestJobIsLockedBeforeItsCluster(t *testing.T) {
 		return q.FinishJob(t.Context(), j, cks.JobResult{Success: true})
 	}))
 	wantErr(t, <-late, store.ErrLeaseLost)
+}
+
+// A cluster is locked before its VMs, also where it is only written after them.
+func TestClusterIsLockedBeforeItsVMs(t *testing.T) {
+	t.Parallel()
+	st := storetest.New(t)
+	v, j := scaling(t, st, storetest.Spec{Workers: 1})
+	chosen := choose(t, st, v, j, 1)
+	tx, err := st.Pool().Begin(t.Context())
+	ok(t, err)
+	defer tx.Rollback(context.Background()) //nolint:errcheck // ends the test
+	_, err = tx.Exec(t.Context(), `SELECT FROM clusters WHERE id = $1 FOR UPDATE`, v.Cluster.ID)
+	ok(t, err)
+	joined := make(chan error, 1)
+	go func() { joined <- st.NodeJoined(t.Context(), j, chosen[0].ID, true) }()
+	waitBlocked(t, st, 1)
+	_, err = tx.Exec(t.Context(), `SELECT FROM vms WHERE id = $1 FOR UPDATE NOWAIT`, chosen[0].ID)
+	ok(t, err)
+	ok(t, tx.Rollback(t.Context()))
+	ok(t, <-joined)
+}
+
+func TestLiveClusters(t *testing.T) {
+	t.Parallel()
+	st := storetest.New(t)
+	a := storetest.Fixture(t, st, storetest.Spec{})
+	storetest.Fixture(t, st, storetest.Spec{State: cks.Destroyed})
+	b := storetest.Fixture(t, st, storetest.Spec{State: cks.Scaling})
+	diff(t, []string{a.Cluster.ID, b.Cluster.ID}, must[[]string](t)(st.LiveClusters(t.Context())))
 }

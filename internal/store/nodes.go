@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"ckscale/internal/cks"
 )
@@ -182,23 +183,30 @@ func (q *Queries) SetOfferingOf(ctx context.Context, j cks.Job, vmID, offeringID
 	})
 }
 
+// Now is the time by the clock of the database.
+func (q *Queries) Now(ctx context.Context) (time.Time, error) {
+	return scalar[time.Time](ctx, q, `SELECT clock_timestamp()`)
+}
+
 // ObserveVM records the state and addresses that the world shows for a VM that
-// is not removed, if they differ. A VM keeps the addresses that it had while
-// the world shows none.
-func (q *Queries) ObserveVM(ctx context.Context, vmID string, m cks.Machine) error {
+// is not removed, if they differ. asked is a time, taken from Now, before the
+// world was asked: what was learnt before somebody else's later question is
+// stale, and changes nothing. A VM keeps the addresses that it had while the
+// world shows none.
+func (q *Queries) ObserveVM(ctx context.Context, vmID string, m cks.Machine, asked time.Time) error {
 	_, err := q.exec(ctx, `
-		UPDATE vms SET state = $2, updated = CASE WHEN state = $2 THEN updated ELSE now() END,
+		UPDATE vms SET state = $2, observed = $5, updated = CASE WHEN state = $2 THEN updated ELSE now() END,
 			ip_address = coalesce(nullif($3, ''), ip_address), mac_address = coalesce(nullif($4, ''), mac_address)
-		WHERE id = $1 AND removed IS NULL
+		WHERE id = $1 AND removed IS NULL AND observed <= $5
 			AND (state <> $2 OR ip_address <> coalesce(nullif($3, ''), ip_address)
 				OR mac_address <> coalesce(nullif($4, ''), mac_address))`,
-		vmID, m.State, m.IPAddress, m.MACAddress)
+		vmID, m.State, m.IPAddress, m.MACAddress, asked)
 	return err
 }
 
 // ObserveGone records that the world does not have a VM that is not removed.
-func (q *Queries) ObserveGone(ctx context.Context, vmID string) error {
-	return q.ObserveVM(ctx, vmID, cks.Machine{State: cks.VMExpunging})
+func (q *Queries) ObserveGone(ctx context.Context, vmID string, asked time.Time) error {
+	return q.ObserveVM(ctx, vmID, cks.Machine{State: cks.VMExpunging}, asked)
 }
 
 // DropDoomed records that a doomed VM is gone; other VMs stay.

@@ -302,33 +302,49 @@ func TestObserve(t *testing.T) {
 	same := cks.Machine{State: m.State, IPAddress: m.IPAddress, MACAddress: m.MACAddress}
 	row := func() string { return read[string](t, st, `SELECT xmin::text FROM vms WHERE id = $1`, m.ID) }
 	before := row()
-	ok(t, st.ObserveVM(t.Context(), m.ID, same))
-	ok(t, st.ObserveVM(t.Context(), m.ID, cks.Machine{State: m.State}))
+	ok(t, st.ObserveVM(t.Context(), m.ID, same, time.Now()))
+	ok(t, st.ObserveVM(t.Context(), m.ID, cks.Machine{State: m.State}, time.Now()))
 	if row() != before {
 		t.Error("a VM that did not change was written")
 	}
-	ok(t, st.ObserveVM(t.Context(), m.ID, cks.Machine{State: m.State, IPAddress: "10.9.9.9"}))
+	ok(t, st.ObserveVM(t.Context(), m.ID, cks.Machine{State: m.State, IPAddress: "10.9.9.9"}, time.Now()))
 	got := vm(t, st, m.ID)
 	if got.IPAddress != "10.9.9.9" || got.MACAddress != m.MACAddress || !got.Updated.Equal(m.Updated) {
 		t.Errorf("the VM is %+v", got)
 	}
-	ok(t, st.ObserveVM(t.Context(), m.ID, cks.Machine{State: m.State, MACAddress: "02:00:00:00:00:01"}))
-	ok(t, st.ObserveVM(t.Context(), m.ID, cks.Machine{State: cks.VMStopped}))
+	ok(t, st.ObserveVM(t.Context(), m.ID, cks.Machine{State: m.State, MACAddress: "02:00:00:00:00:01"}, time.Now()))
+	ok(t, st.ObserveVM(t.Context(), m.ID, cks.Machine{State: cks.VMStopped}, time.Now()))
 	got = vm(t, st, m.ID)
 	if got.State != cks.VMStopped || got.IPAddress != "10.9.9.9" || got.MACAddress != "02:00:00:00:00:01" || !got.Updated.After(m.Updated) {
 		t.Errorf("the VM is %+v", got)
 	}
-	ok(t, st.ObserveGone(t.Context(), m.ID))
+	ok(t, st.ObserveGone(t.Context(), m.ID, time.Now()))
 	if got = vm(t, st, m.ID); got.State != cks.VMExpunging || got.Removed {
 		t.Errorf("the VM is %+v", got)
 	}
 	sql(t, st, `UPDATE vms SET removed = now() WHERE id = $1`, m.ID)
-	ok(t, st.ObserveVM(t.Context(), m.ID, same))
+	ok(t, st.ObserveVM(t.Context(), m.ID, same, time.Now()))
 	if got = vm(t, st, m.ID); got.State != cks.VMExpunging {
 		t.Errorf("the removed VM is %s", got.State)
 	}
 	if c := cluster(t, st, v); c.Version != v.Cluster.Version {
 		t.Error("observing changed the cluster's version")
+	}
+}
+
+// Who asked earlier knows less, however late it says so: a scanner that read
+// Stopping does not overwrite the Stopped that a job has waited for.
+func TestStaleObservationChangesNothing(t *testing.T) {
+	t.Parallel()
+	st := storetest.New(t)
+	m := workers(storetest.Fixture(t, st, storetest.Spec{Workers: 1}))[0]
+	early := must[time.Time](t)(st.Now(t.Context()))
+	late := must[time.Time](t)(st.Now(t.Context()))
+	ok(t, st.ObserveVM(t.Context(), m.ID, cks.Machine{State: cks.VMStopped}, late))
+	ok(t, st.ObserveVM(t.Context(), m.ID, cks.Machine{State: cks.VMStopping}, early))
+	ok(t, st.ObserveGone(t.Context(), m.ID, early))
+	if got := vm(t, st, m.ID); got.State != cks.VMStopped {
+		t.Errorf("the VM is %s", got.State)
 	}
 }
 

@@ -180,7 +180,7 @@ func TestWorksWithoutPreparedStatements(t *testing.T) {
 			vms := choose(t, st, v, j, 2)
 			ok(t, st.NodeJoined(t.Context(), j, vms[0].ID, true))
 			ok(t, st.ChooseLeaving(t.Context(), j, []string{workers(v)[0].ID}))
-			ok(t, st.ObserveVM(t.Context(), vms[0].ID, cks.Machine{State: cks.VMRunning, IPAddress: "10.0.0.1"}))
+			ok(t, st.ObserveVM(t.Context(), vms[0].ID, cks.Machine{State: cks.VMRunning, IPAddress: "10.0.0.1"}, time.Now()))
 			ok(t, st.RecordAutoscaling(t.Context(), j, cks.Autoscaling{Enabled: true, Min: 1, Max: 2}))
 			kept := must[map[string]bool](t)(st.KeepLeases(t.Context(), "tester", []cks.Job{j}, time.Hour))
 			diff(t, map[string]bool{j.ID: true}, kept)
