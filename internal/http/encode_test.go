@@ -195,7 +195,8 @@ func TestNICIDs(t *testing.T) {
 	t.Parallel()
 	a, b := fullVM(), fullVM()
 	b.VM.ID = "aaaaaaaa-0000-4000-8000-000000000012"
-	if encodeVM(a).Nic[0].Id != encodeVM(a).Nic[0].Id || encodeVM(a).Nic[0].Id == encodeVM(b).Nic[0].Id {
+	first, again, other := encodeVM(a).Nic[0].Id, encodeVM(a).Nic[0].Id, encodeVM(b).Nic[0].Id
+	if first != again || first == other {
 		t.Error("NIC ids change or repeat")
 	}
 }

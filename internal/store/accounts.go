@@ -7,17 +7,7 @@ import (
 	"ckscale/internal/cks"
 )
 
-// accountRows reads accounts a with their domain d.
-var accountRows = source[cks.Account]{
-	from:  "accounts a",
-	alias: "a",
-	joins: "JOIN domains d ON d.id = a.domain_id",
-	row:   accountColumns,
-	fields: func(a *cks.Account) []any {
-		return accountFields(a)
-	},
-}
-
+// accountColumns reads an account a with its domain d.
 const accountColumns = `a.id, a.name, a.admin, a.user_id, d.id, d.name, d.path`
 
 func accountFields(a *cks.Account) []any {

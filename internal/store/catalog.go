@@ -23,7 +23,6 @@ var (
 	offeringRows = source[cks.Offering]{from: "service_offerings o", alias: "o", row: offeringJSON, fields: self[cks.Offering]}
 	versionRows  = source[cks.KubernetesVersion]{from: "kubernetes_versions k", alias: "k", row: versionJSON,
 		fields: self[cks.KubernetesVersion]}
-	templateRows = source[cks.Template]{from: "templates t", alias: "t", row: templateJSON, fields: self[cks.Template]}
 )
 
 // named is the part of a catalog filter that all catalogs know.
