@@ -71,8 +71,9 @@ func spawn(t testing.TB, env map[string]string) *child {
 		t.Fatal(err)
 	}
 	s := &child{TB: t, cmd: exec.Command(self), stdout: newTranscript(`"msg":"serving"`), stderr: newTranscript("never"), ended: make(chan struct{})}
-	s.cmd.Env = []string{asServer + "=1", "CKSCALE_ADDR_FILE=" + filepath.Join(t.TempDir(), "addr")}
-	for _, name := range []string{"PATH", "HOME", "TMPDIR", "PG_BINDIR", "GORACE", "GOCOVERDIR"} {
+	s.cmd.Env = []string{asServer + "=1", "CKSCALE_ADDR_FILE=" + filepath.Join(t.TempDir(), "addr"),
+		"GORACE=atexit_sleep_ms=0"} // an orderly end takes a second otherwise
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "PG_BINDIR"} {
 		if value, ok := os.LookupEnv(name); ok {
 			s.cmd.Env = append(s.cmd.Env, name+"="+value)
 		}
@@ -95,17 +96,13 @@ func spawn(t testing.TB, env map[string]string) *child {
 // finish ends the server and checks that it was in order till then.
 func (s *child) finish() {
 	s.Helper()
-	killed := false
 	select {
 	case <-s.ended:
-		killed = true // or stopped by the test, which has looked at how that went
 	default:
-		s.tell(syscall.SIGTERM)
-		s.gone(time.Minute)
+		s.stop(time.Minute)
 	}
-	out := s.stderr.String()
-	if !killed && s.err != nil || strings.Contains(out, "DATA RACE") || strings.Contains(out, "panic: ") {
-		s.Errorf("the server ended with %v\n%s", s.err, out)
+	if out := s.stderr.String(); strings.Contains(out, "DATA RACE") || strings.Contains(out, "panic: ") {
+		s.Errorf("the server wrote\n%s", out)
 	}
 	if s.Failed() {
 		s.Logf("log of the server:\n%s", s.stdout)
@@ -133,7 +130,17 @@ func (s *child) gone(limit time.Duration) {
 	}
 }
 
-// kill ends the server as a crash of the machine would.
+// stop tells the server to end, which it does in good order within the limit.
+func (s *child) stop(limit time.Duration) {
+	s.Helper()
+	s.tell(syscall.SIGTERM)
+	s.gone(limit)
+	if s.err != nil {
+		s.Errorf("the server ended with %v\n%s", s.err, s.stderr)
+	}
+}
+
+// kill ends the server at once, as a crash does.
 func (s *child) kill() {
 	s.Helper()
 	s.tell(syscall.SIGKILL)

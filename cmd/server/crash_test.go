@@ -2,116 +2,265 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"ckscale/internal/cks"
 	"ckscale/internal/jobs"
 )
 
-// scaling is a request that a server is killed in, and what it must lead to
+// scaling is a request in which a server is killed, and what it must lead to
 // all the same.
 type scaling struct {
 	kind    cks.Kind
-	prepare func(c *client)                            // the demo cluster
-	request func(w []string) []string                  // of workers w
-	check   func(c *client, w []string, result answer) // of workers w before
-	then    string                                     // a size that the cluster is scaled to afterwards
+	prepare func(c *client)                                            // the demo cluster, also after an earlier round
+	request func(workers []string) string                              // but for the cluster's id
+	check   func(c *client, before, now []string, made map[string]int) // workers; calls of vm.create before
 }
 
 var scalings = []scaling{
-	{cks.ScaleUp, func(*client) {}, func([]string) []string { return []string{"size=3"} }, grewByOne, "size=2"},
-	{cks.ScaleDown, downWorker, func([]string) []string { return []string{"size=1"} }, lostTwo, "size=2"},
-	{cks.RemoveNodes, downWorker, func(w []string) []string { return []string{"nodeids=" + w[0] + "," + w[2]} }, lostTwo, "size=2"},
+	{cks.ScaleUp, twoWorkers, func([]string) string { return "size=3" }, grewByOne},
+	{cks.ScaleDown, oneOfThreeDown, func([]string) string { return "size=1" }, lostFirstAndThird},
+	{cks.RemoveNodes, oneOfThreeDown, func(w []string) string { return "nodeids=" + w[0] + "," + w[2] }, lostFirstAndThird},
 }
 
-// downWorker gives the demo cluster a third worker and stops the first.
-func downWorker(c *client) {
+func twoWorkers(c *client) {
+	c.Helper()
+	c.do("scaleKubernetesCluster", "id="+c.id(), "size=2")
+}
+
+// oneOfThreeDown gives the cluster three workers and stops the first.
+func oneOfThreeDown(c *client) {
 	c.Helper()
 	c.do("scaleKubernetesCluster", "id="+c.id(), "size=3")
 	c.do("stopVirtualMachine", "id="+c.workers()[0])
 	c.inState("Alert")
 }
 
-// grewByOne: one new worker, chosen once and made in at most two calls.
-func grewByOne(c *client, w []string, result answer) {
+// grewByOne: the new worker was chosen once and asked for at most twice.
+func grewByOne(c *client, before, now []string, made map[string]int) {
 	c.Helper()
-	now := c.workers()
-	if result["size"] != 3.0 || len(now) != 3 || !slices.Equal(now[:2], w) {
-		c.Fatalf("size %v with %v of %v", result["size"], now, w)
+	if len(now) != 3 || !slices.Equal(now[:2], before) {
+		c.Fatalf("workers %v, before %v", now, before)
 	}
-	made := c.callsOf("vm.create")
-	if n := made[now[2]]; len(made) != 1 || n < 1 || n > 2 {
-		c.Errorf("vm.create of %s: %v", now[2], made)
+	calls := c.callsOf("vm.create")
+	if n := calls[now[2]]; n < 1 || n > 2 || len(calls) != len(made)+1 {
+		c.Errorf("vm.create before %v, now %v; the new worker is %s", made, calls, now[2])
 	}
 	if s := c.ready(now[2]); s != "True" {
 		c.Errorf("the new node is %q", s)
 	}
 }
 
-// lostTwo: the first worker, which is down and never drained, and the third.
-func lostTwo(c *client, w []string, result answer) {
+// lostFirstAndThird: the first was down, so it was not drained.
+func lostFirstAndThird(c *client, before, now []string, _ map[string]int) {
 	c.Helper()
-	if now := c.workers(); result["size"] != 1.0 || !slices.Equal(now, w[1:2]) {
-		c.Errorf("size %v with %v of %v", result["size"], now, w)
+	if !slices.Equal(now, before[1:2]) {
+		c.Errorf("workers %v, before %v", now, before)
 	}
-	if n := c.callsOf("node.drain"); n[w[0]] != 0 || n[w[2]] < 1 || n[w[2]] > 2 || n[w[1]] != 0 {
-		c.Errorf("drains of %v: %v", w, n)
+	if n := c.callsOf("node.drain"); n[before[0]] != 0 || n[before[1]] != 0 || n[before[2]] < 1 || n[before[2]] > 2 {
+		c.Errorf("workers %v, drains %v", before, n)
 	}
-	if n := c.callsOf("vm.destroy"); len(n) != 2 || n[w[0]] > 2 || n[w[2]] > 2 {
-		c.Errorf("vm.destroy: %v", n)
+	if n := c.callsOf("vm.destroy"); n[before[0]] < 1 || n[before[0]] > 2 || n[before[1]] != 0 || n[before[2]] < 1 || n[before[2]] > 2 {
+		c.Errorf("workers %v, vm.destroy %v", before, n)
 	}
 }
 
-// TestServerIsKilledAtEveryStep kills the server in every step of a scale-up
-// and of both scale-downs, after the step has acted and after that is recorded.
+// TestServerIsKilledAtEveryStep kills the server at every step of a scale-up
+// and of both scale-downs, when the step has acted and when that is recorded.
 // The next server ends the job as if nothing had happened (A50, A51).
 func TestServerIsKilledAtEveryStep(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(*testing.T){}
 	for _, s := range scalings {
-		for _, step := range jobs.Steps(s.kind) {
+		steps := jobs.Steps(s.kind)
+		cases[string(s.kind)+"/acted"] = func(t *testing.T) { s.rounds(t, steps, moment{}, -1) }
+		cases[string(s.kind)+"/recorded"] = func(t *testing.T) { s.rounds(t, steps, moment{recorded: true}, -1) }
+	}
+	// A scale-down goes round once for each worker: here the second, which runs.
+	loop := jobs.Steps(cks.ScaleDown)
+	loop = loop[slices.Index(loop, "next-node"):]
+	cases["scale-down/acted in the second pass"] = func(t *testing.T) { scalings[1].rounds(t, loop, moment{}, 2) }
+	many(t, len(cases), cases)
+}
+
+// rounds makes the request once for each of the steps and kills the server at
+// the moment m of that; with a worker's number, in the pass that removes that
+// one. The server that ends the job is the one to be killed next.
+func (s scaling) rounds(t *testing.T, steps []string, m moment, worker int) {
+	env := childEnv(t, nil)
+	server := spawn(t, env)
+	for _, m.step = range steps {
+		t.Logf("killed when %s:", m)
+		c := server.client()
+		s.prepare(c)
+		before, made := c.workers(), c.callsOf("vm.create")
+		if worker >= 0 {
+			m.vmID = before[worker]
+		}
+		gate := shut(t, env["DATABASE_URL"], m)
+		job := c.start("scaleKubernetesCluster", "id="+c.id(), s.request(before))
+		server = gate.crash(c, server, env)
+		c = server.client()
+		ended := gate.ended(c, job)
+		result := ended.object("jobresult").object("kubernetescluster")
+		now := c.workers()
+		if ended["jobstatus"] != 1.0 || result["size"] != float64(len(now)) {
+			t.Fatalf("%d workers; job %v", len(now), ended)
+		}
+		s.check(c, before, now, made)
+		c.whole()
+	}
+	c := server.client()
+	c.do("scaleKubernetesCluster", "id="+c.id(), "size=2")
+	c.whole()
+}
+
+// crash lets the server die at the gate, opens that, and starts a new server.
+func (g *gate) crash(c *client, server *child, env map[string]string) *child {
+	g.Helper()
+	g.reached(c)
+	server.kill()
+	g.buried(c)
+	g.open()
+	return spawn(g.TB, env)
+}
+
+// whole checks that the cluster's records, its VMs and its nodes agree.
+func (c *client) whole() {
+	c.Helper()
+	c.consistent()
+	c.sameNodes()
+}
+
+// undoing is a request that fails, and why.
+type undoing struct {
+	kind  cks.Kind
+	fault string // fails at it
+	size  int    // asked for
+	why   string
+}
+
+// TestServerIsKilledWhileItUndoes kills the server at every step that follows
+// when a scaling has failed. The next server ends the job as failed, with the
+// cluster as it was.
+func TestServerIsKilledWhileItUndoes(t *testing.T) {
+	t.Parallel()
+	cases := map[string]func(*testing.T){}
+	for _, u := range []undoing{
+		{cks.ScaleUp, "node.join", 3, "0 of 1 new nodes joined"},
+		{cks.ScaleDown, "node.drain", 1, "failed to remove Kubernetes node"},
+	} {
+		for _, step := range jobs.UndoSteps(u.kind) {
 			for _, recorded := range []bool{false, true} {
-				m := moment{step: step, recorded: recorded}
-				cases[fmt.Sprintf("%s/%s", s.kind, m)] = func(t *testing.T) { s.killedAt(t, m, -1) }
+				m := moment{step: step, recorded: recorded, undo: true}
+				cases[fmt.Sprintf("%s/%s", u.kind, m)] = func(t *testing.T) { u.killedAt(t, m) }
 			}
 		}
 	}
-	for _, s := range scalings[1:] {
-		for _, step := range []string{"drain", "destroy-vm"} { // in the second pass, of a worker that runs
-			m := moment{step: step}
-			cases[fmt.Sprintf("%s/second %s", s.kind, m)] = func(t *testing.T) { s.killedAt(t, m, 2) }
-		}
-	}
-	many(t, 6, cases)
+	many(t, len(cases), cases)
 }
 
-// killedAt kills the server at m; with a worker's number, in the pass that
-// removes that one.
-func (s scaling) killedAt(t *testing.T, m moment, worker int) {
-	env := childEnv(t, nil)
-	dies := spawn(t, env)
-	c := dies.client()
-	s.prepare(c)
-	id, w := c.id(), c.workers()
-	if worker >= 0 {
-		m.vmID = w[worker]
-	}
+func (u undoing) killedAt(t *testing.T, m moment) {
+	env := childEnv(t, map[string]string{"CKSCALE_SCALE_TIMEOUT": "2s"})
+	server := spawn(t, env)
+	c := server.client()
+	id, before := c.id(), c.workers()
+	c.simulate(u.fault, "fail")
 	gate := shut(t, env["DATABASE_URL"], m)
-	job := c.start("scaleKubernetesCluster", append(s.request(w), "id="+id)...)
-	gate.reached(c)
-	dies.kill()
-	gate.buried(c)
-	gate.open()
-	c = spawn(t, env).client()
-	ended := c.ended(job)
-	if ended["jobstatus"] != 1.0 {
-		t.Fatalf("the job did not succeed: %v", ended)
+	job := c.start("scaleKubernetesCluster", "id="+id, fmt.Sprintf("size=%d", u.size))
+	delete(env, "CKSCALE_SCALE_TIMEOUT") // for the jobs to come
+	c = gate.crash(c, server, env).client()
+	ended := gate.ended(c, job)
+	if text := ended.object("jobresult").text("errortext"); ended["jobstatus"] != 2.0 || !strings.Contains(text, u.why) {
+		t.Errorf("job %v", ended)
 	}
-	s.check(c, w, ended.object("jobresult").object("kubernetescluster"))
-	c.consistent()
-	c.sameNodes()
-	c.do("scaleKubernetesCluster", "id="+id, s.then)
-	c.consistent()
-	c.sameNodes()
+	c.inState("Running")
+	if now := c.workers(); !slices.Equal(now, before) {
+		t.Errorf("workers %v, before %v", now, before)
+	}
+	c.whole()
+	c.simulate(u.fault, "clear")
+	c.do("scaleKubernetesCluster", "id="+id, fmt.Sprintf("size=%d", u.size))
+	c.whole()
+}
+
+// hanging asks for a third worker and waits until a server hangs in making it;
+// the next call will not. It returns the job.
+func hanging(c *client) string {
+	c.Helper()
+	c.simulate("vm.create", "hang", "count=1")
+	job := c.start("scaleKubernetesCluster", "id="+c.id(), "size=3")
+	c.until("the step hangs", time.Minute, func() bool { return c.calls("vm.create") == 1 })
+	return job
+}
+
+// grown checks that the hanging job has been ended by another server.
+func (c *client) grown(job string) {
+	c.Helper()
+	if ended := c.ended(job); ended["jobstatus"] != 1.0 {
+		c.Errorf("job %v", ended)
+	}
+	if n := c.callsOf("vm.create"); len(n) != 1 || n[c.workers()[2]] != 2 {
+		c.Errorf("workers %v, vm.create %v", c.workers(), n)
+	}
+	c.whole()
+}
+
+// longLease is a lease that no test lives to see the end of.
+const longLease = "1h"
+
+// TestRestartTakesJobsUpAtOnce: with the embedded database, which dies with its
+// server, a restart waits for no lease (design.md §5).
+func TestRestartTakesJobsUpAtOnce(t *testing.T) {
+	t.Parallel()
+	env := childEnv(t, map[string]string{
+		"DATABASE_URL": "", "CKSCALE_DATA_DIR": filepath.Join(dataDir(t), "state"), "CKSCALE_LEASE": longLease})
+	server := spawn(t, env)
+	job := hanging(server.client())
+	server.kill()
+	spawn(t, env).client().grown(job)
+}
+
+// TestOtherServerGoesOn: of two servers, the one that executes the job is
+// killed.
+func TestOtherServerGoesOn(t *testing.T) {
+	t.Parallel()
+	env := childEnv(t, nil)
+	servers := map[string]*child{}
+	for _, s := range []*child{spawn(t, env), spawn(t, env)} {
+		_, owner := s.serving()
+		servers[owner] = s
+	}
+	for _, s := range servers {
+		job := hanging(s.client())
+		owner := ask[string](t, connect(t, env["DATABASE_URL"]), "SELECT owner FROM jobs WHERE status = 0")
+		servers[owner].kill()
+		delete(servers, owner)
+		for _, other := range servers {
+			other.client().grown(job)
+		}
+		return
+	}
+}
+
+// TestStoppedServerHandsOver: a server that is told to stop in a step that
+// hangs ends after the grace period, and leaves the job to another one at once
+// (A52).
+func TestStoppedServerHandsOver(t *testing.T) {
+	t.Parallel()
+	env := childEnv(t, map[string]string{"CKSCALE_LEASE": longLease})
+	server := spawn(t, env)
+	job := hanging(server.client())
+	server.tell(syscall.SIGTERM)
+	other := spawn(t, env)
+	server.gone(stepGrace + requestGrace + 20*time.Second)
+	if server.err != nil {
+		t.Errorf("the server ended with %v\n%s", server.err, server.stderr)
+	}
+	other.client().grown(job)
 }

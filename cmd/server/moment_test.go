@@ -31,17 +31,16 @@ type moment struct {
 }
 
 func (m moment) String() string {
-	s := m.step + " acted"
 	if m.recorded {
-		s = m.step + " recorded"
+		return m.step + " is recorded"
 	}
-	return s
+	return m.step + " has acted"
 }
 
 // standLock is the advisory lock that a server waits for at a moment.
 const standLock = 0x7374616e64
 
-// What makes a server wait at a moment: LOCK is the lock, AT says that the row
+// What makes a server wait at a moment: {LOCK} is the lock, {AT} says that the row
 // NEW of a job has come to the moment's step.
 //
 // What concerns a commit is done by deferred triggers: they fire when all else
@@ -52,33 +51,33 @@ const (
 	stand = `
 		CREATE TABLE recorded (step text);
 		CREATE FUNCTION stand() RETURNS trigger LANGUAGE plpgsql SET lock_timeout = 0 AS $$ BEGIN
-			PERFORM pg_advisory_xact_lock(LOCK);
+			PERFORM pg_advisory_xact_lock({LOCK});
 			RETURN NEW;
 		END $$;
 		CREATE FUNCTION stand_after() RETURNS trigger LANGUAGE plpgsql SET lock_timeout = 0 AS $$ BEGIN
 			IF EXISTS (SELECT FROM recorded) THEN
-				PERFORM pg_advisory_xact_lock(LOCK);
+				PERFORM pg_advisory_xact_lock({LOCK});
 			END IF;
 			RETURN NEW;
 		END $$;
-		CREATE FUNCTION record() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		CREATE FUNCTION note() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 			INSERT INTO recorded SELECT step FROM jobs WHERE id = NEW.id AND step = NEW.step;
 			RETURN NULL;
 		END $$;`
 	standBeforeRecord = `
 		CREATE CONSTRAINT TRIGGER stand AFTER UPDATE OF step ON jobs DEFERRABLE INITIALLY DEFERRED
-			FOR EACH ROW WHEN (AT AND OLD.step <> NEW.step) EXECUTE FUNCTION stand();`
+			FOR EACH ROW WHEN ({AT} AND OLD.step <> NEW.step) EXECUTE FUNCTION stand();`
 	// Every order to the simulated cloud begins with being counted, and only
 	// the job gives any while it holds the cluster.
 	standAfterRecord = `
-		CREATE CONSTRAINT TRIGGER record AFTER UPDATE OF step ON jobs DEFERRABLE INITIALLY DEFERRED
-			FOR EACH ROW WHEN (AT AND OLD.step <> NEW.step) EXECUTE FUNCTION record();
+		CREATE CONSTRAINT TRIGGER note AFTER UPDATE OF step ON jobs DEFERRABLE INITIALLY DEFERRED
+			FOR EACH ROW WHEN ({AT} AND OLD.step <> NEW.step) EXECUTE FUNCTION note();
 		CREATE TRIGGER stand BEFORE UPDATE ON jobs FOR EACH ROW WHEN (OLD.owner IS NOT NULL
 			AND (NEW.step <> OLD.step OR NEW.status <> 0 OR NEW.owner IS NULL)) EXECUTE FUNCTION stand_after();
 		CREATE TRIGGER stand BEFORE UPDATE ON world_documents FOR EACH ROW
 			WHEN (NEW.key LIKE 'simulator/calls/%') EXECUTE FUNCTION stand_after();`
 	standNoMore = `
-		DROP FUNCTION stand, stand_after, record CASCADE;
+		DROP FUNCTION stand, stand_after, note CASCADE;
 		DROP TABLE recorded`
 )
 
@@ -88,7 +87,7 @@ func (m moment) sql(statements string) string {
 	if m.vmID != "" {
 		at += fmt.Sprintf(" AND NEW.notes->>'vmid' = '%s'", m.vmID)
 	}
-	return strings.NewReplacer("LOCK", fmt.Sprint(standLock), "AT", at).Replace(statements)
+	return strings.NewReplacer("{LOCK}", fmt.Sprint(standLock), "{AT}", at).Replace(statements)
 }
 
 // gate is a moment at which servers wait.
@@ -144,9 +143,9 @@ func ask[T any](t testing.TB, db *pgx.Conn, sql string, args ...any) (v T) {
 // reached waits until a server stands at the gate.
 func (g *gate) reached(c *client) {
 	g.Helper()
-	c.until("a server is at: "+g.moment.String(), time.Minute, func() bool {
-		return ask[bool](g, g.db, `SELECT EXISTS (SELECT FROM pg_locks
-			WHERE locktype = 'advisory' AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))`)
+	c.until(g.moment.String(), time.Minute, func() bool {
+		return ask[bool](g, g.db, `SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted
+			AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))`)
 	})
 }
 
@@ -170,4 +169,14 @@ func (g *gate) open() {
 	g.Helper()
 	g.exec(standNoMore)
 	g.exec("SELECT pg_advisory_unlock($1)", int64(standLock))
+}
+
+// ended waits for the end of a job and returns it. It asks the database, which
+// costs less than the API.
+func (g *gate) ended(c *client, job string) answer {
+	g.Helper()
+	c.until("job ended", time.Minute, func() bool {
+		return ask[bool](g, g.db, "SELECT status <> 0 FROM jobs WHERE id = $1", job)
+	})
+	return c.ended(job)
 }

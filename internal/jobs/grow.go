@@ -159,7 +159,11 @@ func (r *run) createAndStart(ctx context.Context) error {
 	}
 	var waiting []string
 	for _, v := range vms {
-		m := found.byID[v.ID]
+		m, exists := found.byID[v.ID]
+		if !exists { // made a moment ago: not listed yet, or destroyed by somebody
+			waiting = append(waiting, v.Name)
+			continue
+		}
 		if err := r.store.ObserveVM(ctx, v.ID, m, found.asked); err != nil {
 			return err
 		}
@@ -208,11 +212,11 @@ func (r *run) waitReadyCount(ctx context.Context) error {
 	}
 	found, err := r.machines(ctx, r.job.ClusterID)
 	if err != nil {
-		return err
+		return r.lookAgain(ctx, err)
 	}
 	nodes, err := r.nodeList(ctx)
 	if err != nil {
-		return err
+		return r.lookAgain(ctx, err)
 	}
 	if err := r.recordJoined(ctx, vms, nodes); err != nil {
 		return err
@@ -238,7 +242,7 @@ func (r *run) waitNewNodes(ctx context.Context) error {
 	}
 	nodes, err := r.nodeList(ctx)
 	if err != nil {
-		return err
+		return r.lookAgain(ctx, err)
 	}
 	if r.job.Kind != cks.CreateCluster { // a new cluster is counted as a whole
 		if err := r.recordJoined(ctx, vms, nodes); err != nil {

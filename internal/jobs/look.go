@@ -144,3 +144,13 @@ func (r *run) waitOr(d time.Duration, failure error) error {
 	}
 	return notYet{d}
 }
+
+// lookAgain is for a wait that could not look: it goes on, until the job's
+// deadline (cks.md §5.2.6), unless the answer is final.
+func (r *run) lookAgain(ctx context.Context, err error) error {
+	if !errors.As(err, new(*worldError)) || final(err) {
+		return err
+	}
+	r.log.WarnContext(ctx, "cannot look, will look again", "err", err)
+	return r.waitOr(r.cfg.ReadyPoll, cks.Errorf(cks.Failed, "%s", text(err)))
+}

@@ -134,9 +134,15 @@ func unchangedAt(steps []step, i int) bool {
 
 // Steps returns the names of the steps of a job of this kind, in order: what a
 // job's checkpoint can be.
-func Steps(kind cks.Kind) []string {
+func Steps(kind cks.Kind) []string { return stepNames(plans[kind].steps) }
+
+// UndoSteps returns the names of the steps that follow when such a job is
+// given up.
+func UndoSteps(kind cks.Kind) []string { return stepNames(plans[kind].undo) }
+
+func stepNames(steps []step) []string {
 	var list []string
-	for _, s := range plans[kind].steps {
+	for _, s := range steps {
 		list = append(list, s.name)
 	}
 	return list

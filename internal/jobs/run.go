@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"strings"
 	"time"
 
 	"ckscale/internal/cks"
@@ -117,7 +118,7 @@ func (r *run) steps(ctx context.Context, steps []step) (at int, err error) {
 			at, err = after(steps, r.job.Step)
 			continue
 		}
-		if s.optional && r.job.Tries+1 >= r.cfg.MaxTries && errors.As(err, new(*worldError)) {
+		if s.optional && errors.As(err, new(*worldError)) && !r.canRetry(err) {
 			r.log.WarnContext(ctx, "went on without a step", "step", s.name, "err", err)
 			if err = r.store.StepDone(ctx, r.job, s.name, r.job.Notes); err == nil {
 				r.job.Step, r.job.Tries = s.name, 0
@@ -207,10 +208,10 @@ func (r *run) finish(ctx context.Context) error {
 		if err := q.StepDone(ctx, r.job, r.job.Step, r.job.Notes); err != nil { // the fence, and the job's row before the cluster's
 			return err
 		}
-		why := r.job.Failure
-		if failed && r.plan.explain != nil && !r.job.Unchanged {
+		why := ""
+		if failed {
 			var err error
-			if why, err = r.plan.explain(r, ctx, q); err != nil {
+			if why, err = r.why(ctx, q); err != nil {
 				return err
 			}
 		}
@@ -233,6 +234,24 @@ func (r *run) finish(ctx context.Context) error {
 		r.log.InfoContext(ctx, "job ended", "failed", failed, "why", r.job.Failure)
 	}
 	return leaseLost(err)
+}
+
+// why is the text of the failure. It names the cluster, whatever it comes from.
+func (r *run) why(ctx context.Context, q *store.Queries) (why string, err error) {
+	why = r.job.Failure
+	if r.plan.explain != nil && !r.job.Unchanged {
+		if why, err = r.plan.explain(r, ctx, q); err != nil {
+			return "", err
+		}
+	}
+	if r.job.ClusterID == "" {
+		return why, nil
+	}
+	c, err := q.ClusterByRef(ctx, r.job.ClusterID)
+	if err == nil && !strings.Contains(why, c.Name) {
+		why = fmt.Sprintf("Kubernetes cluster %s: %s", c.Name, why)
+	}
+	return why, err
 }
 
 // ending is the event that the job's end is for its cluster. A failure that
@@ -268,7 +287,7 @@ func (r *run) call(ctx context.Context, what string, limit time.Duration, ask fu
 	}
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err := ask(limited)
+	err := r.guarded(limited, what, ask)
 	switch {
 	case err == nil:
 		return nil
@@ -276,8 +295,22 @@ func (r *run) call(ctx context.Context, what string, limit time.Duration, ask fu
 		return context.Cause(ctx)
 	case errors.Is(err, context.DeadlineExceeded):
 		err = fmt.Errorf("no answer within %s", limit)
+	case errors.Is(err, context.Canceled): // not by us: no reason to begin again at once
+		err = errors.New("the call was cut off")
 	}
 	return &worldError{what, err}
+}
+
+// guarded makes an error of a panic in the world, so that what is undone goes
+// on as after any other failure.
+func (r *run) guarded(ctx context.Context, what string, ask func(context.Context) error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			r.log.ErrorContext(ctx, "call panicked", "call", what, "panic", p, "stack", string(debug.Stack()))
+			err = errors.New("the call panicked")
+		}
+	}()
+	return ask(ctx)
 }
 
 // gone makes "not found" no error: what should go is gone (design.md §4.8).

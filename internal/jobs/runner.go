@@ -159,6 +159,9 @@ func (r *Runner) claimJobs(ctx context.Context, n int) ([]claimedJob, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i, j := range jobs {
+		if old := r.leases[j.ID]; old != nil {
+			old.lose() // it ran out, and the run under it does not know yet
+		}
 		claimed[i] = claimedJob{j, at, newLease(j, at, r.cfg.Lease)}
 		r.leases[j.ID] = claimed[i].lease
 	}

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -178,7 +179,7 @@ func (s *Scanner) Scan(ctx context.Context, id string) (err error) {
 		return err
 	}
 	view, err := s.store.View(ctx, id) // after the machines: a row is there before its machine
-	if err != nil || view.Cluster.Removed {
+	if err != nil {
 		return gone(err)
 	}
 	if err := observe(ctx, s.store, view.VMs, found); err != nil {
@@ -190,9 +191,11 @@ func (s *Scanner) Scan(ctx context.Context, id string) (err error) {
 	if view.Cluster.ExternalManaged || view.Cluster.State.Busy() {
 		return nil
 	}
-	if err := s.sweep(ctx, view, found); err != nil {
-		return err
-	}
+	return errors.Join(s.judge(ctx, view, found), s.sweep(ctx, view, found))
+}
+
+// judge moves the cluster where a verdict says so.
+func (s *Scanner) judge(ctx context.Context, view cks.ClusterView, found machines) error {
 	seen := &sighting{Scanner: s, cluster: view.Cluster, vms: asObserved(view.VMs, found)}
 	for _, v := range verdicts {
 		if v.from != view.Cluster.State {
@@ -207,7 +210,7 @@ func (s *Scanner) Scan(ctx context.Context, id string) (err error) {
 		}
 		moved, err := s.store.MoveCluster(ctx, view.Cluster, v.events...)
 		if moved {
-			s.cfg.Log.InfoContext(ctx, "cluster moved", "cluster", id, "from", v.from, "event", v.events[0])
+			s.cfg.Log.InfoContext(ctx, "cluster moved", "cluster", view.Cluster.ID, "from", v.from, "event", v.events[0])
 		}
 		return err
 	}
@@ -271,37 +274,32 @@ func (s *sighting) healthy(ctx context.Context) (bool, error) {
 
 // sweep destroys what a job could not: VMs that are listed as doomed, and
 // machines whose row was removed while a call to make them was still under
-// way.
+// way. One that stays does not keep it from the next.
 func (s *Scanner) sweep(ctx context.Context, view cks.ClusterView, found machines) error {
+	var errs []error
 	listed := map[string]bool{}
 	for _, v := range view.VMs {
 		listed[v.ID] = true
 		if v.Phase != cks.Doomed {
 			continue
 		}
-		if err := s.destroy(ctx, view.Cluster.ID, v.ID, v.NodeName()); err != nil {
-			return err
+		err := s.destroy(ctx, view.Cluster.ID, v.ID, v.NodeName())
+		if err == nil {
+			err = s.store.DropDoomed(ctx, v.ID)
 		}
-		if err := s.store.DropDoomed(ctx, v.ID); err != nil {
-			return err
-		}
+		errs = append(errs, err)
 	}
 	for id, m := range found.byID {
 		if listed[id] {
 			continue
 		}
 		row, err := s.store.VMByRef(ctx, id)
-		if cks.CodeOf(err) == cks.NotFound {
-			continue // not ours
-		}
 		if err == nil && row.Removed {
 			err = s.destroy(ctx, view.Cluster.ID, id, cks.VM{Name: m.Name}.NodeName())
 		}
-		if err != nil {
-			return err
-		}
+		errs = append(errs, gone(err)) // one that has no row is not ours
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 func (s *Scanner) destroy(ctx context.Context, clusterID, vmID, node string) error {

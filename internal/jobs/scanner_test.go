@@ -217,3 +217,53 @@ func TestAlertIsSeenAtOnce(t *testing.T) {
 	b.set(b.workers()[0], cks.VMStopped)
 	b.inState(cks.Alert)
 }
+
+// TestCountsMustMatch: a cluster is well only with exactly the VMs and the
+// Ready nodes that it should have, and Running only with as many VMs (cks.md
+// §6).
+func TestCountsMustMatch(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		from  cks.State
+		spoil func(b *bench)
+	}{
+		"more VMs than nodes":        {cks.Alert, func(b *bench) { b.must(b.st.RecordSize(b.ctx, b.view().Cluster, 1)) }},
+		"fewer VMs than nodes":       {cks.Running, func(b *bench) { b.must(b.st.RecordSize(b.ctx, b.view().Cluster, 3)) }},
+		"a Ready node of nobody's":   {cks.Alert, func(b *bench) { b.adopt("00000000-0000-4000-8000-000000000001") }},
+		"a Ready node of another VM": {cks.Alert, func(b *bench) { b.adopt(storetest.Fixture(b, b.st, storetest.Spec{Workers: 1}).VMs[1].ID) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, storetest.Spec{State: tc.from, Control: 1, Workers: 2}, 1)
+			tc.spoil(b)
+			before := len(b.simulation().Machines)
+			b.scan()
+			if got := b.view().Cluster.State; got != cks.Alert {
+				t.Errorf("%s", got)
+			}
+			if after := len(b.simulation().Machines); after != before {
+				t.Errorf("%d VMs of %d are left: one that is not a removed one of ours was destroyed", after, before)
+			}
+		})
+	}
+}
+
+// adopt makes a machine that runs, its node Ready, without a row of b's cluster.
+func (b *bench) adopt(id string) {
+	b.Helper()
+	b.must(b.world.Adopt(b.ctx, []cks.MachineSpec{{ID: id, ClusterID: b.id, Name: "stranger", Role: cks.Worker, Cores: 2, MemoryMB: 2048}}))
+}
+
+// TestChosenVMIsNotGone: one that has a name and has not been made yet is not
+// recorded as expunged.
+func TestChosenVMIsNotGone(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 1}, 1)
+	b.ask(cks.ScaleUp, cks.Args{Size: 2})
+	_, err := b.st.ChooseNew(b.ctx, b.claimed(), []store.NewVM{{Role: cks.Worker, OfferingID: b.workers()[0].OfferingID, Prefix: "x"}})
+	b.must(err)
+	b.scan()
+	if got := b.workers()[1].State; got != cks.VMStopped {
+		t.Errorf("%s", got)
+	}
+}

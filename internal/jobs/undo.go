@@ -36,6 +36,9 @@ func (r *run) keepReadyDropOthers(ctx context.Context) error {
 			err = r.call(ctx, "cannot detach the ISO from "+v.Name, r.cfg.CallTimeout, func(ctx context.Context) error {
 				return gone(r.vms.DetachISO(ctx, v.ClusterID, v.ID))
 			})
+			if err != nil && r.canRetry(err) {
+				return err
+			}
 			err = r.unlessStopped(ctx, err)
 		}
 		if err != nil {
@@ -67,9 +70,10 @@ func (r *run) drop(ctx context.Context, v cks.VM) error {
 	})
 }
 
-// canRetry reports whether an undo step that failed by err has tries left.
+// canRetry reports whether a step that failed by err is to be tried again
+// before it goes on without.
 func (r *run) canRetry(err error) bool {
-	return !errors.As(err, new(*worldError)) || r.job.Tries+1 < r.cfg.MaxTries
+	return !errors.As(err, new(*worldError)) || !final(err) && r.job.Tries+1 < r.cfg.MaxTries
 }
 
 // unlessStopped logs a failure of the world and goes on; a lost lease or a
@@ -120,6 +124,9 @@ func (r *run) keepTheRest(ctx context.Context) error {
 		err := r.call(ctx, "cannot uncordon "+v.NodeName(), r.cfg.CallTimeout, func(ctx context.Context) error {
 			return r.nodes.Uncordon(ctx, v.ClusterID, v.NodeName())
 		})
+		if err != nil && cks.CodeOf(err) != cks.NotFound && r.canRetry(err) {
+			return err
+		}
 		if v.ID == r.job.Notes.VMID && cks.CodeOf(err) == cks.NotFound {
 			err = r.call(ctx, "cannot power off "+v.Name, r.cfg.CallTimeout, func(ctx context.Context) error {
 				return gone(r.vms.Stop(ctx, v.ClusterID, v.ID, true))

@@ -222,6 +222,26 @@ func TestDestroyedClusterIsRemovedWithItsVMs(t *testing.T) {
 	}
 }
 
+// Nothing waits for a job that has ended: what it had chosen to make is left to
+// the scanner, what it had chosen to remove stays, and what joined is a member.
+func TestEndOfAHoldLeavesNoVMHalfWay(t *testing.T) {
+	t.Parallel()
+	st := storetest.New(t)
+	v, j := scaling(t, st, storetest.Spec{Workers: 2})
+	_, other := scaling(t, st, storetest.Spec{Workers: 1})
+	fresh, apart := choose(t, st, v, j, 2), choose(t, st, v, other, 1)
+	ok(t, st.NodeJoined(t.Context(), j, fresh[0].ID, true))
+	ok(t, st.ChooseLeaving(t.Context(), j, []string{workers(v)[1].ID}))
+	ok(t, st.FreeCluster(t.Context(), j, cks.OperationFailed))
+	for id, want := range map[string]cks.Phase{
+		fresh[0].ID: cks.Member, fresh[1].ID: cks.Doomed, workers(v)[1].ID: cks.Member, apart[0].ID: cks.Chosen,
+	} {
+		if got := vm(t, st, id).Phase; got != want {
+			t.Errorf("a VM is %s, want %s", got, want)
+		}
+	}
+}
+
 // The scanners of many replicas share the clusters; none is scanned twice.
 func TestScannersShareTheClusters(t *testing.T) {
 	t.Parallel()

@@ -119,8 +119,12 @@ func (q *Queries) FailJob(ctx context.Context, j cks.Job, text string) error {
 func (q *Queries) WakeCluster(ctx context.Context, clusterID string) (bool, error) {
 	n, err := q.exec(ctx, `
 		UPDATE jobs SET poked = true, due = CASE WHEN owner IS NULL THEN now() ELSE due END
-		WHERE status = 0 AND tries = 0 AND (owner IS NOT NULL OR due > now()) AND NOT (owner IS NOT NULL AND poked)
-			AND (cluster_id = $1 OR vm_id IN (SELECT id FROM vms WHERE vms.cluster_id = $1))`, clusterID)
+		WHERE id IN (
+				SELECT id FROM jobs WHERE status = 0 AND cluster_id = $1
+				UNION ALL
+				SELECT j.id FROM vms v JOIN jobs j ON j.vm_id = v.id AND j.status = 0
+				WHERE v.cluster_id = $1 AND v.removed IS NULL)
+			AND status = 0 AND tries = 0 AND (owner IS NOT NULL OR due > now()) AND NOT (owner IS NOT NULL AND poked)`, clusterID)
 	if n > 0 {
 		q.Wake(TopicJobs, "")
 	}

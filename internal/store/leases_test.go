@@ -239,6 +239,42 @@ func TestNextDue(t *testing.T) {
 	}
 }
 
+// What a scan and a look at a job ask costs the same however many clusters and
+// jobs there are: no table is gone through.
+func TestScanDoesNotGoThroughTables(t *testing.T) {
+	t.Parallel()
+	st := storetest.New(t)
+	v := storetest.Fixture(t, st, storetest.Spec{Workers: 2})
+	j := must[cks.Job](t)(st.AddJob(t.Context(), newJob(v)))
+	sql(t, st, `INSERT INTO clusters (name, account_id, zone_id, control_nodes, size, state)
+		SELECT 'c' || i, $1, $2, 1, 2, 'Running' FROM generate_series(1, 4000) i`, v.Account.ID, v.Zone.ID)
+	sql(t, st, `INSERT INTO vms (cluster_id, name, role, offering_id, state, phase)
+		SELECT id, name || '-' || i, 'worker', $1, 'Running', 'member' FROM clusters, generate_series(1, 2) i`, v.Cluster.DefaultOffering)
+	sql(t, st, `INSERT INTO jobs (command, kind, account_id, cluster_id, deadline, due)
+		SELECT 'x', 'scale-up', $1, id, now(), now() + interval '1 hour' FROM clusters WHERE id <> $2`, v.Account.ID, v.Cluster.ID)
+	sql(t, st, `ANALYZE clusters, vms, jobs`)
+	for what, ask := range map[string]func(*store.Queries) error{
+		"WakeCluster":    func(q *store.Queries) error { return second(q.WakeCluster(t.Context(), v.Cluster.ID)) },
+		"View":           func(q *store.Queries) error { return second(q.View(t.Context(), v.Cluster.ID)) },
+		"VMs":            func(q *store.Queries) error { return second(q.VMs(t.Context(), v.Cluster.ID)) },
+		"VMByRef":        func(q *store.Queries) error { return second(q.VMByRef(t.Context(), v.VMs[0].ID)) },
+		"JobVMs":         func(q *store.Queries) error { return second(q.JobVMs(t.Context(), j.ID)) },
+		"Job":            func(q *store.Queries) error { return second(q.Job(t.Context(), j.ID)) },
+		"ClaimJobs":      func(q *store.Queries) error { return second(q.ClaimJobs(t.Context(), "me", 1, time.Minute)) },
+		"ClustersToScan": func(q *store.Queries) error { return second(q.ClustersToScan(t.Context(), 1, time.Minute)) },
+		"NextDue":        func(q *store.Queries) error { _, _, err := q.NextDue(t.Context()); return err },
+	} {
+		ok(t, st.InTx(t.Context(), func(q *store.Queries) error {
+			before := must[int64](t)(q.RowsPassed(t.Context()))
+			err := ask(q)
+			if n := must[int64](t)(q.RowsPassed(t.Context())) - before; n > 0 {
+				t.Errorf("%s passed %d rows", what, n)
+			}
+			return err
+		}))
+	}
+}
+
 // An event wakes the job that waits for it, and one that is just looking looks
 // again; one that has failed and backs off, or that is nobody's business, stays.
 func TestWakeCluster(t *testing.T) {
