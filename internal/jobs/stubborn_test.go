@@ -66,6 +66,7 @@ type grumpy struct {
 	VMs
 	Nodes
 	nodes  atomic.Pointer[error] // of Nodes.Nodes
+	attach func(vmID string) error
 	detach error
 	hidden atomic.Int32 // how many lists of machines lack the newest one
 }
@@ -90,6 +91,15 @@ func (g grumpyVMs) DetachISO(ctx context.Context, clusterID, vmID string) error 
 		return g.detach
 	}
 	return g.VMs.DetachISO(ctx, clusterID, vmID)
+}
+
+func (g grumpyVMs) AttachISO(ctx context.Context, clusterID, vmID string) error {
+	if g.attach != nil {
+		if err := g.attach(vmID); err != nil {
+			return err
+		}
+	}
+	return g.VMs.AttachISO(ctx, clusterID, vmID)
 }
 
 func (g grumpyVMs) Machines(ctx context.Context, id string) ([]cks.Machine, error) {
@@ -317,8 +327,70 @@ func TestFailureInAlertIsNoRecovery(t *testing.T) {
 func TestWaitCountsWhatTheCloudShows(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 2}, 100)
-	b.set(b.workers()[0], cks.VMStopped)
+	w := b.workers()[0]
+	b.set(w, cks.VMStopped)
+	b.until("its node is Unknown", func() bool {
+		n, _ := b.node(w)
+		return n.Ready == cks.NodeUnknown
+	})
 	if job := b.alone(b.askWithin(10*time.Second, cks.ScaleUp, cks.Args{Size: 3})); job.Status != cks.JobSucceeded {
 		t.Error(job.ErrorText)
 	}
+}
+
+// TestUndoKeepsNodeThatJoinedUnseen: one of two new nodes joins while the other
+// cannot even be given the ISO. The job never got to look, the API and the
+// detaching fail at first, and the node that joined is kept and counted all the
+// same, without its ISO (design.md §4.6).
+func TestUndoKeepsNodeThatJoinedUnseen(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 1}, 100)
+	b.cfg.RetryWait = 500 * time.Millisecond
+	b.fault(cks.Fault{Operation: "iso.detach", Value: "fail", Count: 1})
+	g := &grumpy{VMs: b.world, Nodes: b.world}
+	tries := 0
+	g.attach = func(vmID string) error {
+		if w := b.workers(); vmID != w[2].ID {
+			return nil
+		}
+		if tries++; tries == 3 { // from here on it is undone
+			b.fault(cks.Fault{Operation: "node.list", Value: "fail", Count: 1})
+		}
+		return errors.New("no such ISO")
+	}
+	b.runOn(grumpyVMs{g}, grumpyNodes{g})
+	job := b.ended(b.ask(cks.ScaleUp, cks.Args{Size: 3}))
+	if job.Status != cks.JobFailed || !strings.Contains(job.ErrorText, "1 of 2 new nodes joined") || !strings.Contains(job.ErrorText, "no such ISO") {
+		t.Errorf("status %d: %s", job.Status, job.ErrorText)
+	}
+	b.inState(cks.Running)
+	b.consistent()
+}
+
+// TestDeadlineEndsARemovalBetweenNodes: what is left stays (cks.md §5.4.7).
+func TestDeadlineEndsARemovalBetweenNodes(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 4}, 100)
+	b.fault(cks.Fault{Operation: "node.drain", Value: "delay:1s"})
+	b.cfg.DrainTimeout = 5 * time.Second
+	b.run()
+	job := b.ended(b.askWithin(time.Second, cks.ScaleDown, cks.Args{Size: 1}))
+	if job.Status != cks.JobFailed || !strings.HasSuffix(job.ErrorText, "scaling action timed out") {
+		t.Errorf("status %d: %s", job.Status, job.ErrorText)
+	}
+	if n := len(b.workers()); n != 3 {
+		t.Errorf("%d workers are left", n)
+	}
+	b.inState(cks.Running)
+	b.consistent()
+}
+
+// TestChangeWakesTheWait: a job that waits looks when its world changes, not
+// only when its time has come.
+func TestChangeWakesTheWait(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 1}, 100)
+	b.cfg.ReadyPoll = time.Hour
+	b.run()
+	b.do(cks.ScaleUp, cks.Args{Size: 2})
 }
