@@ -76,7 +76,7 @@ CREATE TABLE IF NOT EXISTS jobs (
     unchanged   boolean NOT NULL DEFAULT false,
     owner       text CHECK (owner <> ''),   -- random id of the process that executes it
     due         timestamptz NOT NULL DEFAULT now(), -- waiting: not before; owned: the lease ends
-    poked       boolean NOT NULL DEFAULT false, -- something happened while it was being executed
+    poked       boolean NOT NULL DEFAULT false, -- no event wakes it: one has already, or it backs off
     deadline    timestamptz NOT NULL,
     error_text  text,
     result      jsonb,

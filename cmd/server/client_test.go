@@ -161,14 +161,18 @@ func (c *client) refused(want, command string, params ...string) {
 	}
 }
 
+// until looks again and again, but most of the time it waits: several tests do
+// this at once on few cores.
 func (c *client) until(what string, limit time.Duration, ok func() bool) {
 	c.Helper()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
 	end := time.After(limit)
-	for !ok() {
+	for {
+		begin := time.Now()
+		if ok() {
+			return
+		}
 		select {
-		case <-tick.C:
+		case <-time.After(max(10*time.Millisecond, 3*time.Since(begin))):
 		case <-end:
 			c.Fatalf("never: %s", what)
 		}

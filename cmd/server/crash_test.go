@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ckscale/internal/cks"
+	"ckscale/internal/embeddedpg"
 	"ckscale/internal/jobs"
 )
 
@@ -190,13 +191,24 @@ func (u undoing) killedAt(t *testing.T, m moment) {
 }
 
 // hanging asks for a third worker and waits until a server hangs in making it;
-// the next call will not. It returns the job.
-func hanging(c *client) string {
+// the next call will not. It returns the job and the server that executes it.
+func hanging(c *client, env map[string]string) (job, owner string) {
 	c.Helper()
+	url := env["DATABASE_URL"]
+	if url == "" {
+		url = embeddedpg.URL(embeddedDir(config{DataDir: env["CKSCALE_DATA_DIR"]}), embeddedName)
+	}
+	db := connect(c, url)
 	c.simulate("vm.create", "hang", "count=1")
-	job := c.start("scaleKubernetesCluster", "id="+c.id(), "size=3")
-	c.until("the step hangs", time.Minute, func() bool { return c.calls("vm.create") == 1 })
-	return job
+	job = c.start("scaleKubernetesCluster", "id="+c.id(), "size=3")
+	c.until("the step hangs", time.Minute, func() bool { // the call is counted before it strikes
+		return ask[bool](c, db, "SELECT document->'faults'->0->'struck' = '1' IS TRUE FROM world_documents WHERE key = 'simulator'")
+	})
+	owner = ask[string](c, db, "SELECT owner FROM jobs WHERE status = 0")
+	if err := db.Close(c.Context()); err != nil { // before the database may end
+		c.Error(err)
+	}
+	return job, owner
 }
 
 // grown checks that the hanging job has been ended by another server.
@@ -221,7 +233,7 @@ func TestRestartTakesJobsUpAtOnce(t *testing.T) {
 	env := childEnv(t, map[string]string{
 		"DATABASE_URL": "", "CKSCALE_DATA_DIR": filepath.Join(dataDir(t), "state"), "CKSCALE_LEASE": longLease})
 	server := spawn(t, env)
-	job := hanging(server.client())
+	job, _ := hanging(server.client(), env)
 	server.kill()
 	spawn(t, env).client().grown(job)
 }
@@ -237,8 +249,7 @@ func TestOtherServerGoesOn(t *testing.T) {
 		servers[owner] = s
 	}
 	for _, s := range servers {
-		job := hanging(s.client())
-		owner := ask[string](t, connect(t, env["DATABASE_URL"]), "SELECT owner FROM jobs WHERE status = 0")
+		job, owner := hanging(s.client(), env)
 		servers[owner].kill()
 		delete(servers, owner)
 		for _, other := range servers {
@@ -255,7 +266,7 @@ func TestStoppedServerHandsOver(t *testing.T) {
 	t.Parallel()
 	env := childEnv(t, map[string]string{"CKSCALE_LEASE": longLease})
 	server := spawn(t, env)
-	job := hanging(server.client())
+	job, _ := hanging(server.client(), env)
 	server.tell(syscall.SIGTERM)
 	other := spawn(t, env)
 	server.gone(stepGrace + requestGrace + 20*time.Second)

@@ -251,7 +251,7 @@ func TestRequestCutInTheMiddle(t *testing.T) {
 		defer close(answered)
 		if resp, err := http.DefaultClient.Do(req); err == nil {
 			defer resp.Body.Close()
-			answered <- (&client{TB: t}).read(resp)
+			answered <- l.read(resp)
 		}
 	}()
 	l.until("the request waits", 10*time.Second, func() bool {

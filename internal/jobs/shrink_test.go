@@ -3,6 +3,7 @@ package jobs
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"ckscale/internal/cks"
 	"ckscale/internal/store/storetest"
@@ -116,6 +117,7 @@ func TestScaleDownRemovesSeveral(t *testing.T) {
 func TestBlockedDrainKeepsWorker(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 2}, 100)
+	b.cfg.DrainTimeout = 300 * time.Millisecond
 	b.fault(cks.Fault{Operation: "node.drain", Value: "budget"})
 	b.run()
 	w := b.workers()
@@ -147,6 +149,7 @@ func TestNotReadyNodeIsRemovedAllTheSame(t *testing.T) {
 			b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 2}, 100)
 			w := b.workers()
 			fault.VMID = w[1].ID
+			b.cfg.DrainTimeout = 300 * time.Millisecond
 			b.fault(fault)
 			b.run()
 			b.do(cks.RemoveNodes, cks.Args{VMIDs: []string{w[1].ID}})
@@ -184,6 +187,7 @@ func TestPartialScaleDownCountsWhatWent(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 5}, 100)
 	w := b.workers()
+	b.cfg.DrainTimeout = 3 * time.Second // w5 is drained for real
 	b.fault(cks.Fault{Operation: "node.drain", Value: "budget", VMID: w[3].ID})
 	b.run()
 	job := b.ended(b.ask(cks.ScaleDown, cks.Args{Size: 2}))

@@ -175,6 +175,7 @@ func TestMachineThatIsNotListedYet(t *testing.T) {
 func TestUncordonIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 2}, 100)
+	b.cfg.DrainTimeout = 300 * time.Millisecond
 	b.fault(cks.Fault{Operation: "node.drain", Value: "budget"})
 	b.fault(cks.Fault{Operation: "node.uncordon", Value: "fail", Count: 2})
 	b.run()
@@ -371,10 +372,9 @@ func TestUndoKeepsNodeThatJoinedUnseen(t *testing.T) {
 func TestDeadlineEndsARemovalBetweenNodes(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 4}, 100)
-	b.fault(cks.Fault{Operation: "node.drain", Value: "delay:1s"})
-	b.cfg.DrainTimeout = 5 * time.Second
+	b.fault(cks.Fault{Operation: "node.drain", Value: "delay:4s"})
 	b.run()
-	job := b.ended(b.askWithin(time.Second, cks.ScaleDown, cks.Args{Size: 1}))
+	job := b.ended(b.askWithin(3*time.Second, cks.ScaleDown, cks.Args{Size: 1}))
 	if job.Status != cks.JobFailed || !strings.HasSuffix(job.ErrorText, "scaling action timed out") {
 		t.Errorf("status %d: %s", job.Status, job.ErrorText)
 	}
@@ -391,6 +391,17 @@ func TestChangeWakesTheWait(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 1}, 100)
 	b.cfg.ReadyPoll = time.Hour
+	b.run()
+	b.do(cks.ScaleUp, cks.Args{Size: 2})
+}
+
+// TestChangeWakesTheWaitAfterAFailedTry: a step that failed once and then waits
+// is woken like any other.
+func TestChangeWakesTheWaitAfterAFailedTry(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 1}, 100)
+	b.cfg.ReadyPoll = time.Hour
+	b.fault(cks.Fault{Operation: "vm.create", Value: "fail", Count: 1})
 	b.run()
 	b.do(cks.ScaleUp, cks.Args{Size: 2})
 }

@@ -80,7 +80,7 @@ func (q *Queries) StepDone(ctx context.Context, j cks.Job, step string, notes ck
 // after is not positive. failedTry counts a failed try of its step. It fails
 // with ErrLeaseLost.
 func (q *Queries) PutBack(ctx context.Context, j cks.Job, after time.Duration, failedTry bool) error {
-	err := q.leased(ctx, j, `owner = NULL, tries = tries + CASE WHEN $4 THEN 1 ELSE 0 END,
+	err := q.leased(ctx, j, `owner = NULL, poked = $4, tries = tries + CASE WHEN $4 THEN 1 ELSE 0 END,
 		due = CASE WHEN poked AND NOT $4 THEN now() ELSE now() + $3::interval END`, max(0, after), failedTry)
 	if err == nil {
 		q.Wake(TopicJobs, "") // whoever sleeps must learn when to look again
@@ -124,7 +124,7 @@ func (q *Queries) WakeCluster(ctx context.Context, clusterID string) (bool, erro
 				UNION ALL
 				SELECT j.id FROM vms v JOIN jobs j ON j.vm_id = v.id AND j.status = 0
 				WHERE v.cluster_id = $1 AND v.removed IS NULL)
-			AND status = 0 AND tries = 0 AND (owner IS NOT NULL OR due > now()) AND NOT (owner IS NOT NULL AND poked)`, clusterID)
+			AND status = 0 AND NOT poked AND (owner IS NOT NULL OR due > now())`, clusterID)
 	if n > 0 {
 		q.Wake(TopicJobs, "")
 	}

@@ -330,6 +330,17 @@ func TestWakeCluster(t *testing.T) {
 		t.Error("an event cut a failed step's wait short")
 	}
 	j = claim(t, st, id)
+	ok(t, st.PutBack(ctx, j, time.Hour, false)) // the next try got as far as waiting
+	if !must[bool](t)(st.WakeCluster(ctx, v.Cluster.ID)) || !dueNow(id) {
+		t.Error("a wait after a failed try was not woken")
+	}
+	j = claim(t, st, id)
+	ok(t, second(st.WakeCluster(ctx, v.Cluster.ID)))
+	ok(t, st.PutBack(ctx, j, time.Hour, false))
+	if !dueNow(id) {
+		t.Error("what happened while the job looked after a failed try is lost")
+	}
+	j = claim(t, st, id)
 	ok(t, st.StepDone(ctx, j, "x", cks.Notes{}))
 	ok(t, st.FailJob(ctx, j, "over"))
 	if must[bool](t)(st.WakeCluster(ctx, v.Cluster.ID)) {
