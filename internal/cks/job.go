@@ -1,6 +1,9 @@
 package cks
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // JobStatus is CloudStack's jobstatus.
 type JobStatus int
@@ -102,4 +105,26 @@ type JobResult struct {
 	Cluster *ClusterView `json:"cluster,omitempty"`
 	VM      *VMView      `json:"vm,omitempty"`
 	Success bool         `json:"success,omitempty"`
+}
+
+// Classes are CloudStack's class names for the commands that make jobs: what
+// clients are shown as a job's cmd (cks.md §2.3).
+var Classes = map[string]string{
+	"scaleKubernetesCluster":  "org.apache.cloudstack.api.command.user.kubernetes.cluster.ScaleKubernetesClusterCmd",
+	"createKubernetesCluster": "org.apache.cloudstack.api.command.user.kubernetes.cluster.CreateKubernetesClusterCmd",
+	"deleteKubernetesCluster": "org.apache.cloudstack.api.command.user.kubernetes.cluster.DeleteKubernetesClusterCmd",
+	"startVirtualMachine":     "org.apache.cloudstack.api.command.user.vm.StartVMCmd",
+	"stopVirtualMachine":      "org.apache.cloudstack.api.command.user.vm.StopVMCmd",
+}
+
+// CommandsLike returns the commands that make jobs and whose class name holds
+// keyword, in any case: what listAsyncJobs filters by (cks.md §2.5).
+func CommandsLike(keyword string) []string {
+	like := []string{}
+	for command, class := range Classes {
+		if strings.Contains(strings.ToLower(class), strings.ToLower(keyword)) {
+			like = append(like, command)
+		}
+	}
+	return like
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	openapi "ckscale/api"
+	"ckscale/internal/cks"
 	"ckscale/internal/http/api"
 )
 
@@ -109,7 +110,7 @@ func TestCommands(t *testing.T) {
 		if c.AdminOnly {
 			got[name] += " admin"
 		}
-		if _, known := classes[name]; known != c.Async {
+		if _, known := cks.Classes[name]; known != c.Async {
 			t.Errorf("%s: async %v, but it has a class name: %v", name, c.Async, known)
 		}
 	}

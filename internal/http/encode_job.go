@@ -9,16 +9,6 @@ import (
 // nothing else (cks.md §2.2).
 func encodeAccepted(job cks.Job) api.Accepted { return api.Accepted{Jobid: job.ID} }
 
-// classes are CloudStack's class names for the commands that make jobs; a
-// job's cmd. A test holds it against the document.
-var classes = map[string]string{
-	"scaleKubernetesCluster":  "org.apache.cloudstack.api.command.user.kubernetes.cluster.ScaleKubernetesClusterCmd",
-	"createKubernetesCluster": "org.apache.cloudstack.api.command.user.kubernetes.cluster.CreateKubernetesClusterCmd",
-	"deleteKubernetesCluster": "org.apache.cloudstack.api.command.user.kubernetes.cluster.DeleteKubernetesClusterCmd",
-	"startVirtualMachine":     "org.apache.cloudstack.api.command.user.vm.StartVMCmd",
-	"stopVirtualMachine":      "org.apache.cloudstack.api.command.user.vm.StopVMCmd",
-}
-
 // encodeJob returns a job's API object (cks.md §2.3).
 func encodeJob(j cks.Job) api.AsyncJob {
 	out := api.AsyncJob{
@@ -27,7 +17,7 @@ func encodeJob(j cks.Job) api.AsyncJob {
 		Domainid:   j.Account.DomainID,
 		Domainpath: j.Account.DomainPath,
 		Userid:     j.Account.UserID,
-		Cmd:        classes[j.Command],
+		Cmd:        cks.Classes[j.Command],
 		Created:    date(j.Created),
 		Jobid:      j.ID,
 		Jobstatus:  int(j.Status),

@@ -164,7 +164,8 @@ func (r *run) deleteNode(ctx context.Context) error {
 	})
 }
 
-// destroyVM expunges the worker's VM.
+// destroyVM expunges the worker's VM. Somebody may have started it after its
+// node was deleted, so that it registered again; now it cannot any more.
 func (r *run) destroyVM(ctx context.Context) error {
 	v, ok, err := r.current(ctx)
 	if err != nil || !ok {
@@ -175,9 +176,13 @@ func (r *run) destroyVM(ctx context.Context) error {
 		return err
 	}
 	what := fmt.Sprintf("Scaling Kubernetes cluster %s failed, unable to expunge VM '%s'", view.Cluster.Name, v.Name)
-	return r.call(ctx, what, r.cfg.CallTimeout, func(ctx context.Context) error {
+	err = r.call(ctx, what, r.cfg.CallTimeout, func(ctx context.Context) error {
 		return gone(r.vms.Destroy(ctx, v.ClusterID, v.ID))
 	})
+	if err != nil {
+		return err
+	}
+	return r.deleteNode(ctx)
 }
 
 // recordRemoval counts the removed worker off at once (cks.md §7 E1).

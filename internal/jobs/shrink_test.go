@@ -1,11 +1,13 @@
 package jobs
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
 	"ckscale/internal/cks"
+	"ckscale/internal/sim"
 	"ckscale/internal/store/storetest"
 )
 
@@ -201,5 +203,45 @@ func TestPartialScaleDownCountsWhatWent(t *testing.T) {
 	b.consistent()
 	b.fault(cks.Fault{Operation: "node.drain", Value: "clear"})
 	b.do(cks.ScaleDown, cks.Args{Size: 2})
+	b.consistent()
+}
+
+// restarting is a world in which a worker is started by somebody right after
+// its node object was deleted.
+type restarting struct {
+	*sim.World
+	b    *bench
+	once bool
+}
+
+func (w *restarting) Delete(ctx context.Context, clusterID, name string) error {
+	err := w.World.Delete(ctx, clusterID, name)
+	if w.once {
+		return err
+	}
+	w.once = true
+	for _, v := range w.b.workers() {
+		if v.NodeName() == name {
+			w.b.must(w.World.Start(ctx, clusterID, v.ID))
+			w.b.until("it registered again", func() bool { n, ok := w.b.node(v); return ok && n.Ready == cks.NodeReady })
+		}
+	}
+	return err
+}
+
+// TestNodeThatCameBackIsDeleted: a worker that is started while it is being
+// removed leaves no node object behind (design.md §4.7).
+func TestNodeThatCameBackIsDeleted(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 2}, 100)
+	b.cfg.CallTimeout = 20 * time.Second
+	w := b.workers()[1]
+	b.set(w, cks.VMStopped)
+	again := &restarting{World: b.world, b: b}
+	b.runOn(again, again)
+	b.do(cks.RemoveNodes, cks.Args{VMIDs: []string{w.ID}})
+	if _, ok := b.node(w); ok {
+		t.Error("the node is still there")
+	}
 	b.consistent()
 }

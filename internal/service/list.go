@@ -2,6 +2,7 @@ package service
 
 import (
 	"context"
+	"errors"
 
 	"ckscale/internal/cks"
 	"ckscale/internal/store"
@@ -115,17 +116,35 @@ func (s *Service) Job(ctx context.Context, caller cks.Account, jobID string) (ck
 	return job, nil
 }
 
+// known fails with cks.UnknownID when ref, unless it is empty, names nothing.
+func known[T any](ctx context.Context, param, ref string, find func(context.Context, string) (T, error)) error {
+	if ref == "" {
+		return nil
+	}
+	_, err := find(ctx, ref)
+	return unknown(err, param, ref)
+}
+
 // Offerings lists service offerings.
 func (s *Service) Offerings(ctx context.Context, f cks.CatalogFilter) ([]cks.Offering, int, error) {
+	if err := known(ctx, "id", f.ID, s.store.Offering); err != nil {
+		return nil, 0, err
+	}
 	return s.store.Offerings(ctx, f)
 }
 
 // Versions lists the supported Kubernetes versions.
 func (s *Service) Versions(ctx context.Context, f cks.CatalogFilter) ([]cks.KubernetesVersion, int, error) {
+	if err := errors.Join(known(ctx, "id", f.ID, s.store.Version), known(ctx, "zoneid", f.ZoneID, s.store.Zone)); err != nil {
+		return nil, 0, err
+	}
 	return s.store.Versions(ctx, f)
 }
 
 // Zones lists zones.
 func (s *Service) Zones(ctx context.Context, f cks.CatalogFilter) ([]cks.Zone, int, error) {
+	if err := known(ctx, "id", f.ID, s.store.Zone); err != nil {
+		return nil, 0, err
+	}
 	return s.store.Zones(ctx, f)
 }

@@ -159,6 +159,23 @@ func TestCatalogs(t *testing.T) {
 	}
 }
 
+// An id that names nothing is told as such, as everywhere (cks.md §1.3).
+func TestUnknownCatalogIDs(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, running(1))
+	const nothing = "99999999-0000-4000-8000-000000000000"
+	f := cks.CatalogFilter{ID: nothing}
+	_, _, zones := s.Zones(t.Context(), f)
+	_, _, offerings := s.Offerings(t.Context(), f)
+	_, _, versions := s.Versions(t.Context(), f)
+	_, _, ofZone := s.Versions(t.Context(), cks.CatalogFilter{ZoneID: nothing})
+	for _, err := range []error{zones, offerings, versions, ofZone} {
+		if cks.CodeOf(err) != cks.UnknownID {
+			t.Errorf("error is %v", err)
+		}
+	}
+}
+
 // Ready means that the database is there and has our tables.
 func TestReady(t *testing.T) {
 	t.Parallel()

@@ -71,6 +71,31 @@ func TestDocumentWritersAreSerialised(t *testing.T) {
 	}
 }
 
+// Two first writers of a document: the second one waits and then finds it.
+func TestDocumentIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	st := storetest.New(t)
+	seen := make(chan string, 1)
+	done := make(chan error, 1)
+	ok(t, st.InTx(t.Context(), func(q *store.Queries) error {
+		if err := q.ChangeDocument(t.Context(), "k", put(`{"n":1}`, time.Time{})); err != nil {
+			return err
+		}
+		go func() {
+			done <- st.ChangeDocument(t.Context(), "k", func(doc []byte, _ time.Time) ([]byte, time.Time, error) {
+				seen <- string(doc)
+				return doc, time.Time{}, nil
+			})
+		}()
+		waitBlocked(t, st, 1)
+		return nil
+	}))
+	ok(t, <-done)
+	if got := <-seen; got != `{"n": 1}` {
+		t.Errorf("the second writer saw %q", got)
+	}
+}
+
 func TestUnchangedDocumentIsNotWritten(t *testing.T) {
 	t.Parallel()
 	st := storetest.New(t)

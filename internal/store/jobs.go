@@ -134,7 +134,9 @@ func (q *Queries) Jobs(ctx context.Context, f cks.JobFilter, accountID string) (
 	if !f.Since.IsZero() {
 		w.and("j.created >= ?", f.Since)
 	}
-	w.text(contains("j.command || 'Cmd'"), f.Keyword) // cmd is the name of a class, which ends so
+	if f.Keyword != "" {
+		w.and("j.command = ANY (?::text[])", cks.CommandsLike(f.Keyword))
+	}
 	w.text("j.owner = ?", f.Server)
 	w.id("j.account_id", accountID)
 	w.text("j.account_id = (SELECT id FROM accounts WHERE name = ?)", f.Account)
