@@ -187,9 +187,10 @@ func (a *tenant) noSimulator(b *tenant) {
 		"configureSimulator": {"name=vm.set", "value=Stopped", "vmid=" + b.vms[0]},
 		"querySimulator":     {"clusterid=" + a.cluster},
 	} {
-		status, answer := a.send(command, params...)
+		r := a.speak(dialects[0], command, params...)
+		status, answer := r.status, r.answer
 		want := "The API [" + command + "] does not exist or is not available for the account for user id ["
-		if status != 432 || answer["cserrorcode"] != 9999.0 || !strings.HasPrefix(answer.text("errortext"), want) {
+		if status != 432 || r.key != "errorresponse" || answer["cserrorcode"] != 9999.0 || !strings.HasPrefix(answer.text("errortext"), want) {
 			a.Errorf("%s: %d %v", command, status, answer)
 		}
 		if status, _ := a.send("listApis", "name="+command); status == http.StatusOK {

@@ -95,7 +95,7 @@ func (s *server) describe(ctx context.Context, x *exchange, err error) (cks.Code
 		s.log.ErrorContext(ctx, "request failed", "command", x.name(), "err", err)
 		return cks.Internal, internalText
 	case coded.Code == cks.Unavailable:
-		s.log.WarnContext(ctx, "request could not be served", "command", x.name(), "err", err, "cause", coded.Unwrap())
+		s.log.WarnContext(ctx, "request could not be served", "command", x.name(), "err", err)
 	case coded.Code == cks.UnknownID && x.command != nil:
 		// CloudStack finds an unknown id while it reads parameters.
 		return coded.Code, clip(x.command.unable("invalid value. %s", coded.Message).Error(), maxErrorText)

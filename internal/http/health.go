@@ -12,11 +12,12 @@ func (s *server) serveHealth(w nethttp.ResponseWriter, _ *nethttp.Request) {
 	writeJSON(w, nethttp.StatusOK, []byte(`{"healthresponse":{"status":"ok"}}`+"\n"))
 }
 
-// serveReady says whether requests can be served now.
+// serveReady says whether requests can be served now. Anybody may ask, so what
+// the database says of itself goes to the log only.
 func (s *server) serveReady(w nethttp.ResponseWriter, r *nethttp.Request) {
 	err := s.svc.Ready(r.Context())
 	if cks.CodeOf(err) == cks.Internal && err != nil {
-		err = cks.Errorf(cks.Unavailable, "not ready: %w", err)
+		err = fmt.Errorf("%w: %w", cks.Errorf(cks.Unavailable, "not ready"), err)
 	}
 	if err != nil {
 		s.fail(w, r, err)

@@ -63,7 +63,13 @@ func testLog() *slog.Logger {
 // run starts the world, a runner and a scanner until the test ends or b.stop.
 func (b *bench) run() *Runner {
 	b.Helper()
-	runner := NewRunner(b.st, b.world, b.world, b.cfg)
+	return b.runOn(b.world, b.world)
+}
+
+// runOn is run with a runner that sees another world than the scanner does.
+func (b *bench) runOn(vms VMs, nodes Nodes) *Runner {
+	b.Helper()
+	runner := NewRunner(b.st, vms, nodes, b.cfg)
 	scanner := NewScanner(b.st, b.world, b.world, ScanConfig{Interval: 500 * time.Millisecond, CallTimeout: time.Second, Log: testLog()})
 	var wg sync.WaitGroup
 	wg.Go(func() { b.st.RunBus(b.ctx, func(error) {}) })

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,19 +13,6 @@ import (
 	"ckscale/internal/store"
 	"ckscale/internal/store/storetest"
 )
-
-// runOn is run on another world than the simulated one.
-func (b *bench) runOn(vms VMs, nodes Nodes) {
-	b.Helper()
-	runner := NewRunner(b.st, vms, nodes, b.cfg)
-	scanner := NewScanner(b.st, b.world, b.world, ScanConfig{Interval: 500 * time.Millisecond, CallTimeout: time.Second, Log: testLog()})
-	var wg sync.WaitGroup
-	wg.Go(func() { b.st.RunBus(b.ctx, func(error) {}) })
-	wg.Go(func() { b.world.Run(b.ctx) })
-	wg.Go(func() { runner.Run(b.ctx) })
-	wg.Go(func() { scanner.Run(b.ctx) })
-	b.Cleanup(func() { b.stop(); wg.Wait() })
-}
 
 // TestPanicInUndoLeavesNoHalfWay: when what undoes a failed job panics every
 // time, no VM stays chosen or leaving for a job that has ended: the scanner
