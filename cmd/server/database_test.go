@@ -222,6 +222,10 @@ func TestConnectionsCutOneByOne(t *testing.T) {
 			}
 			return status == http.StatusOK && job["jobstatus"] == 1.0
 		})
+		// The pool tries a connection before it uses it once that has been idle
+		// for a second; until then a request may still meet one that was cut: 503.
+		cut := time.Now()
+		l.until("no cut connection is used unseen", 10*time.Second, func() bool { return time.Since(cut) > 1500*time.Millisecond })
 	}
 	l.inState("Running")
 	l.consistent()
