@@ -74,6 +74,8 @@ func TestAnnouncementsReachOtherServers(t *testing.T) {
 
 // A56: the listener's connection drops; it comes back, and whoever listened is
 // told that something may be missing.
+//
+// Keeps: A56.
 func TestListenerComesBack(t *testing.T) {
 	t.Parallel()
 	here := storetest.New(t)
@@ -165,6 +167,10 @@ func TestAnnouncementsAreCoalesced(t *testing.T) {
 	}
 }
 
+// What a transaction announces is heard after its commit, and not at all when
+// it is rolled back.
+//
+// Keeps: A53.
 func TestWakeWaitsForTheCommit(t *testing.T) {
 	t.Parallel()
 	st := storetest.New(t)

@@ -17,6 +17,9 @@ func medium(t *testing.T, st *store.Store) cks.Offering {
 	return list[0]
 }
 
+// What is added can be read by uuid and by number, as long as it is not removed.
+//
+// Keeps: §3.1/1-offering.
 func TestCatalogIsReadAsItWasAdded(t *testing.T) {
 	t.Parallel()
 	st := storetest.New(t)
@@ -104,6 +107,9 @@ func TestCatalogFilters(t *testing.T) {
 	}
 }
 
+// An account is found by its key while it is enabled.
+//
+// Keeps: §1.7/disabled, §1.7/key-access.
 func TestAccounts(t *testing.T) {
 	t.Parallel()
 	st := storetest.New(t)

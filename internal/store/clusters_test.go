@@ -58,6 +58,9 @@ func checkLists(t *testing.T, st *store.Store, table map[string]listed) {
 }
 
 // A22
+//
+// Keeps: §2.6/count, §2.6/order, §2.6/past-end, §2.6/unlimited.
+// Keeps: A22, A23.
 func TestTotalIsOfAllPages(t *testing.T) {
 	t.Parallel()
 	st := storetest.New(t)
@@ -80,6 +83,9 @@ func TestTotalIsOfAllPages(t *testing.T) {
 }
 
 // A24
+//
+// Keeps: §2.6/state, §2.6/name, §2.6/keyword.
+// Keeps: A24.
 func TestNameIsExactKeywordIsPart(t *testing.T) {
 	t.Parallel()
 	st := storetest.New(t)
@@ -91,6 +97,7 @@ func TestNameIsExactKeywordIsPart(t *testing.T) {
 		"name, other case":  {cks.ClusterFilter{Name: "PROD"}, "", nil, 0},
 		"keyword":           {cks.ClusterFilter{Keyword: "ProD"}, "", []string{"prod", "prod10", "my-prod", "prod_%"}, 4},
 		"keyword and state": {cks.ClusterFilter{Keyword: "prod", State: "Running"}, "", []string{"prod", "prod10", "my-prod"}, 3},
+		"state, other case": {cks.ClusterFilter{State: "running"}, "", nil, 0},
 		"no wildcards":      {cks.ClusterFilter{Keyword: "prod_"}, "", []string{"prod_%"}, 1},
 		"percent":           {cks.ClusterFilter{Keyword: "%"}, "", []string{"prod_%"}, 1},
 		"quotes":            {cks.ClusterFilter{Keyword: "' OR true --"}, "", nil, 0},
@@ -99,6 +106,9 @@ func TestNameIsExactKeywordIsPart(t *testing.T) {
 	})
 }
 
+// Each filter of a list of clusters (cks.md §2.6).
+//
+// Keeps: §2.6/id, §2.6/state, §2.6/clustertype, §2.6/account-filter.
 func TestClusterFilters(t *testing.T) {
 	t.Parallel()
 	st := storetest.New(t)
@@ -179,6 +189,10 @@ func TestListsCostTwoQueries(t *testing.T) {
 	}
 }
 
+// A view is a cluster with its VMs in the order of their rows and all that they refer to.
+//
+// Keeps: §8.2/order.
+// Keeps: §2.6/size, §2.6/endpoint, §2.7/order.
 func TestViewShowsAllThatBelongsToACluster(t *testing.T) {
 	t.Parallel()
 	st := storetest.New(t)
@@ -225,6 +239,9 @@ func TestViewShowsAllThatBelongsToACluster(t *testing.T) {
 	}
 }
 
+// A cluster is read with everything that was recorded of it (cks.md §8.4).
+//
+// Keeps: §8.4/create.
 func TestClusterIsReadAsItWasAdded(t *testing.T) {
 	t.Parallel()
 	st := storetest.New(t)
@@ -249,6 +266,9 @@ func TestClusterIsReadAsItWasAdded(t *testing.T) {
 	wantCode(t, err, cks.Invalid)
 }
 
+// Each filter of a list of VMs (cks.md §2.8), and what a VM is shown with.
+//
+// Keeps: §2.8/id, §2.8/ids, §2.8/name, §2.8/state, §2.8/zoneid, §2.8/networkid.
 func TestVMsAreListedAndFiltered(t *testing.T) {
 	t.Parallel()
 	st := storetest.New(t)

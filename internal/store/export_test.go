@@ -2,12 +2,16 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // Pool lets the tests look behind the statements.
 func (s *Store) Pool() *pgxpool.Pool { return s.pool }
+
+// SetPatience shortens how long a caller waits for a connection.
+func (s *Store) SetPatience(d time.Duration) { s.patience = d }
 
 // Clean is what error texts go through.
 var Clean = clean

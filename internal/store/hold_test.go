@@ -13,6 +13,8 @@ import (
 )
 
 // Of sixteen jobs that were validated against one row, exactly one gets it.
+//
+// Keeps: seed/both-validated.
 func TestOneOfManyHoldsTheCluster(t *testing.T) {
 	t.Parallel()
 	st := storetest.New(t)
@@ -58,6 +60,11 @@ var staleReads = []struct {
 		[]cks.Event{cks.ScaleUpRequested}},
 }
 
+// A cluster is held only by who read it as it is (cks.md §3.6, §4).
+//
+// Keeps: §3.6/validated, §4/conditional.
+// Keeps: §5.1/5, #14609.
+// Keeps: seed/as-validated.
 func TestHoldNeedsTheRowAsItWasRead(t *testing.T) {
 	t.Parallel()
 	st := storetest.New(t)
@@ -75,6 +82,11 @@ func TestHoldNeedsTheRowAsItWasRead(t *testing.T) {
 	}
 }
 
+// A cluster is moved only by who read it as it is (cks.md §4).
+//
+// Keeps: §4/conditional.
+// Keeps: §6/conditional.
+// Keeps: A48.
 func TestMoveNeedsTheRowAsItWasRead(t *testing.T) {
 	t.Parallel()
 	st := storetest.New(t)
@@ -95,6 +107,9 @@ func TestMoveNeedsTheRowAsItWasRead(t *testing.T) {
 	}
 }
 
+// What was read is moved, but never by an event that its state does not take.
+//
+// Keeps: §4/refused.
 func TestScannerMovesWhatItRead(t *testing.T) {
 	t.Parallel()
 	st := storetest.New(t)
@@ -184,6 +199,9 @@ func TestFreeingEndsTheHoldOnce(t *testing.T) {
 	eventually(t, world, v.Cluster.ID)
 }
 
+// A hold ends only by an event that the state takes (cks.md §4).
+//
+// Keeps: §4/refused.
 func TestFreeingFollowsTheLifecycle(t *testing.T) {
 	t.Parallel()
 	st := storetest.New(t)
@@ -198,6 +216,9 @@ func TestFreeingFollowsTheLifecycle(t *testing.T) {
 	}
 }
 
+// A cluster that becomes Destroyed is removed with its VMs (cks.md §4).
+//
+// Keeps: §4/fires-delete.
 func TestDestroyedClusterIsRemovedWithItsVMs(t *testing.T) {
 	t.Parallel()
 	st := storetest.New(t)
@@ -243,6 +264,8 @@ func TestEndOfAHoldLeavesNoVMHalfWay(t *testing.T) {
 }
 
 // The scanners of many replicas share the clusters; none is scanned twice.
+//
+// Keeps: §6/shared.
 func TestScannersShareTheClusters(t *testing.T) {
 	t.Parallel()
 	st := storetest.New(t)

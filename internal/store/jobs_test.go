@@ -98,6 +98,9 @@ func TestJobIsReadAsItWasAdded(t *testing.T) {
 	}
 }
 
+// A job that has ended is neither listed nor carried out (cks.md §2.5).
+//
+// Keeps: §2.5/unfinished.
 func TestFinishedJobsNeverLive(t *testing.T) {
 	t.Parallel()
 	st := storetest.New(t)
@@ -123,6 +126,8 @@ func TestFinishedJobsNeverLive(t *testing.T) {
 }
 
 // cks.md §2.5
+//
+// Keeps: §2.5/order, §2.5/startdate, §2.5/managementserverid, §2.5/keyword, §2.5/account, §2.5/paging.
 func TestUnfinishedJobsAreListed(t *testing.T) {
 	t.Parallel()
 	st := storetest.New(t)
@@ -168,6 +173,9 @@ func TestUnfinishedJobsAreListed(t *testing.T) {
 }
 
 // A57
+//
+// Keeps: §2.3/errortext.
+// Keeps: A57.
 func TestErrorTextIsCleaned(t *testing.T) {
 	t.Parallel()
 	st := storetest.New(t)
@@ -202,6 +210,10 @@ func TestErrorTextIsCleaned(t *testing.T) {
 	}
 }
 
+// A job that was added is taken up at once, not when somebody looks.
+//
+// Keeps: §1.11/pending.
+// Keeps: A53.
 func TestAddedJobWakesTheRunnersAfterTheCommit(t *testing.T) {
 	t.Parallel()
 	st := storetest.New(t)

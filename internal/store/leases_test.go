@@ -13,6 +13,8 @@ import (
 )
 
 // A claim takes the due jobs and those whose lease ran out, and no others.
+//
+// Keeps: A51.
 func TestClaimTakesWhatIsDue(t *testing.T) {
 	t.Parallel()
 	st := storetest.New(t)
@@ -48,6 +50,9 @@ func TestClaimTakesWhatIsDue(t *testing.T) {
 	}
 }
 
+// Owners that claim at the same time get different jobs.
+//
+// Keeps: A51.
 func TestClaimersShareWithoutOverlap(t *testing.T) {
 	t.Parallel()
 	st := storetest.New(t)
@@ -109,6 +114,8 @@ func TestLockedRowsAreSkipped(t *testing.T) {
 
 // Nothing is written for a job by who does not execute it any more: each way to
 // write, against each way to lose the lease.
+//
+// Keeps: A51.
 func TestLateWritesAreFenced(t *testing.T) {
 	t.Parallel()
 	st := storetest.New(t)
@@ -363,6 +370,8 @@ func TestWakeCluster(t *testing.T) {
 }
 
 // A job that ends while it is woken stays as it ended.
+//
+// Keeps: A51.
 func TestWakeIsTooLateForAJobThatEnds(t *testing.T) {
 	t.Parallel()
 	st := storetest.New(t)

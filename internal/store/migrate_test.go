@@ -27,6 +27,8 @@ func wantSchema(t *testing.T, st *store.Store, version int, dirty bool) {
 }
 
 // Several servers that start on an empty database migrate it once.
+//
+// Keeps: A55.
 func TestServersMigrateAtOnce(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
@@ -47,6 +49,8 @@ func TestServersMigrateAtOnce(t *testing.T) {
 }
 
 // A migration that was cut off can be run again, whatever it had done.
+//
+// Keeps: A55.
 func TestMigrationCutOffCanBeRunAgain(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)

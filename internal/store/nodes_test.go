@@ -15,6 +15,8 @@ import (
 )
 
 // cks.md §8.1
+//
+// Keeps: §8.1/hex, §8.2/order.
 func TestNewVMsAreNamedAndOrdered(t *testing.T) {
 	t.Parallel()
 	st := storetest.New(t)
@@ -59,6 +61,9 @@ func TestNewVMsAreNamedAndOrdered(t *testing.T) {
 
 // Two clusters of one name that grow in the same millisecond, and a name that is
 // taken for the next seconds, all get names of their own.
+//
+// Keeps: §8.1/unique.
+// Keeps: A49.
 func TestNamesAreDistinct(t *testing.T) {
 	t.Parallel()
 	st := storetest.New(t)
@@ -82,6 +87,11 @@ func TestNamesAreDistinct(t *testing.T) {
 	}
 }
 
+// A worker is counted once when it joins and once when it goes, an external one too;
+// what is no worker is not counted (cks.md §8.5).
+//
+// Keeps: §8.2/external, §8.5/external.
+// Keeps: §5.8/at-once, E1.
 func TestNodesCountOnce(t *testing.T) {
 	t.Parallel()
 	st := storetest.New(t)
@@ -152,6 +162,8 @@ func TestNodesCountOnceAtTheSameTime(t *testing.T) {
 
 // Only a member of j's cluster that is an own worker can be chosen to leave;
 // one that cannot keeps the others.
+//
+// Keeps: §8.2/external-left.
 func TestOnlyOwnWorkersLeave(t *testing.T) {
 	t.Parallel()
 	st := storetest.New(t)

@@ -17,10 +17,28 @@ import (
 // into an error with a code.
 var errNone = pgx.ErrNoRows
 
+// on lends fn the connection of the transaction that q is in, or one of the
+// pool.
+func (q *Queries) on(ctx context.Context, fn func(conn) error) error {
+	if q.store == nil {
+		return fn(q.conn)
+	}
+	c, err := q.store.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Release()
+	return fn(c)
+}
+
 // exec runs a statement and returns how many rows it changed.
-func (q *Queries) exec(ctx context.Context, sql string, args ...any) (int64, error) {
-	tag, err := q.conn.Exec(ctx, sql, storable(args)...)
-	return tag.RowsAffected(), translate(err)
+func (q *Queries) exec(ctx context.Context, sql string, args ...any) (n int64, err error) {
+	err = q.on(ctx, func(c conn) error {
+		tag, err := c.Exec(ctx, sql, storable(args)...)
+		n = tag.RowsAffected()
+		return translate(err)
+	})
+	return n, err
 }
 
 // one returns the first row; errNone when there is none.
@@ -37,15 +55,18 @@ func one[T any](ctx context.Context, q *Queries, fields func(*T) []any, sql stri
 }
 
 // all returns every row. fields says where the columns of one go.
-func all[T any](ctx context.Context, q *Queries, fields func(*T) []any, sql string, args ...any) ([]T, error) {
-	rows, err := q.conn.Query(ctx, sql, storable(args)...)
-	if err != nil {
-		return nil, translate(err)
-	}
-	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (v T, err error) {
-		return v, row.Scan(fields(&v)...)
+func all[T any](ctx context.Context, q *Queries, fields func(*T) []any, sql string, args ...any) (out []T, err error) {
+	err = q.on(ctx, func(c conn) error {
+		rows, err := c.Query(ctx, sql, storable(args)...)
+		if err != nil {
+			return translate(err)
+		}
+		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (v T, err error) {
+			return v, row.Scan(fields(&v)...)
+		})
+		return translate(err)
 	})
-	return out, translate(err)
+	return out, err
 }
 
 // self scans a single column into the value itself: a JSON object into a

@@ -23,6 +23,10 @@ func diff(t *testing.T, want, got any) {
 }
 
 // The schema itself refuses rows that no code may write.
+//
+// Keeps: §4/held, §8.2/external.
+// Keeps: §2.3/jobstatus.
+// Keeps: §5.9/no-dead-end, §6/never, #14609.
 func TestSchemaRefuses(t *testing.T) {
 	t.Parallel()
 	st := storetest.New(t)
@@ -69,6 +73,8 @@ func TestSchemaRefuses(t *testing.T) {
 var quoted = regexp.MustCompile(`'([^']+)'`)
 
 // The words in the schema are those of package cks.
+//
+// Keeps: §4/words, §4/held, §8.2/roles, §8.7/states.
 func TestSchemaKnowsTheSameWords(t *testing.T) {
 	t.Parallel()
 	st := storetest.New(t)

@@ -24,7 +24,7 @@ type conn interface {
 // Queries are the statements, on a pool or in a transaction. Methods that need
 // several statements make a transaction of their own on a pool.
 type Queries struct {
-	conn  conn
+	conn  conn           // of a transaction; on a pool each statement takes one
 	store *Store         // nil inside a transaction
 	wakes []announcement // to be published after the commit
 }
@@ -32,14 +32,15 @@ type Queries struct {
 // Store is Queries on a pool, and the one place where a transaction begins.
 type Store struct {
 	*Queries
-	pool *pgxpool.Pool
-	bus  *bus
+	pool     *pgxpool.Pool
+	bus      *bus
+	patience time.Duration // how long a caller waits for a connection at most
 }
 
 // New returns a Store on pool. The caller closes the Store, not the pool.
 func New(pool *pgxpool.Pool) *Store {
-	s := &Store{pool: pool, bus: newBus()}
-	s.Queries = &Queries{conn: pool, store: s}
+	s := &Store{pool: pool, bus: newBus(), patience: 10 * time.Second}
+	s.Queries = &Queries{store: s}
 	return s
 }
 
@@ -90,9 +91,25 @@ func Open(ctx context.Context, url string) (*Store, error) {
 // Close waits until all connections are given back, and closes them.
 func (s *Store) Close() { s.pool.Close() }
 
-// Ping asks the database for an answer. Like all acquiring from the pool it
-// waits as long as ctx allows.
-func (s *Store) Ping(ctx context.Context) error { return translate(s.pool.Ping(ctx)) }
+// acquire takes a connection from the pool. It fails with cks.Unavailable when
+// none gets free in time: a pool that is used up is an error, no standstill
+// (A54).
+func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.patience)
+	defer cancel()
+	c, err := s.pool.Acquire(ctx)
+	return c, translate(err)
+}
+
+// Ping asks the database for an answer.
+func (s *Store) Ping(ctx context.Context) error {
+	c, err := s.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Release()
+	return translate(c.Ping(ctx))
+}
 
 // Stat returns the pool's numbers.
 func (s *Store) Stat() *pgxpool.Stat { return s.pool.Stat() }
@@ -101,7 +118,12 @@ func (s *Store) Stat() *pgxpool.Stat { return s.pool.Stat() }
 // commit it publishes what fn asked for by Wake. An error of fn comes back as
 // it is.
 func (s *Store) InTx(ctx context.Context, fn func(*Queries) error) error {
-	tx, err := s.pool.Begin(ctx)
+	c, err := s.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Release()
+	tx, err := c.Begin(ctx)
 	if err != nil {
 		return translate(err)
 	}

@@ -144,7 +144,9 @@ func migrated(t *testing.T) string {
 
 // No statement and no forgotten transaction holds a row for ever, unless the
 // URL says so; and when all connections are taken, a caller waits as long as it
-// wants.
+// wants, but not for ever.
+//
+// Keeps: A54.
 func TestConnectionsHaveLimits(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
@@ -166,6 +168,17 @@ func TestConnectionsHaveLimits(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer cancel()
 		wantErr(t, st.Ping(ctx), context.DeadlineExceeded)
+		st.SetPatience(50 * time.Millisecond)
+		for what, ask := range map[string]func() error{
+			"Ping": func() error { return st.Ping(t.Context()) },
+			"one":  func() error { return second(st.Now(t.Context())) },
+			"exec": func() error { return st.DropDoomed(t.Context(), "00000000-0000-4000-8000-000000000000") },
+			"InTx": func() error { return st.InTx(t.Context(), func(*store.Queries) error { return nil }) },
+		} {
+			if err := ask(); cks.CodeOf(err) != cks.Unavailable {
+				t.Errorf("%s without a free connection: %v", what, err)
+			}
+		}
 		return nil
 	}))
 }
