@@ -33,6 +33,7 @@ type config struct {
 	AdminAPIKey  string        `env:"CKSCALE_ADMIN_API_KEY" derived:"generated once and kept in the data directory" help:"API key of the account admin"`
 	AdminSecret  string        `env:"CKSCALE_ADMIN_SECRET_KEY" derived:"generated once and kept in the data directory" help:"secret key of the account admin"`
 	EndpointURL  string        `env:"CKSCALE_ENDPOINT_URL" derived:"http://ADDRESS/client/api of the listen address" help:"address of the API as clusters reach it (CloudStack's endpoint.url)"`
+	EnforcePost  bool          `env:"CKSCALE_ENFORCE_POST" default:"false" help:"whether changes have to be sent by POST, and signatures of version 3 expiring within 15 minutes (CloudStack's enforce.post.requests.and.timestamps)"`
 	Demo         bool          `env:"CKSCALE_DEMO" derived:"true with the embedded PostgreSQL, else false" help:"fill an empty database with a zone, offerings, versions and a running cluster"`
 	SimSpeed     float64       `env:"CKSCALE_SIM_SPEED" default:"1" min:"0.001" help:"divides every duration of the simulated cloud"`
 	ScanInterval time.Duration `env:"CKSCALE_SCAN_INTERVAL" default:"30s" min:"10ms" help:"how often every cluster is looked at"`

@@ -16,6 +16,10 @@ func environment(env map[string]string) func(string) string {
 }
 
 // The table of design.md §7.
+//
+// Keeps: §1.1/endpoint.
+// Keeps: §6/interval, §5.4/1-timeout.
+// Keeps: seed/same-deadline.
 func TestDefaultsWork(t *testing.T) {
 	t.Parallel()
 	got, err := loadConfig(environment(map[string]string{"HOME": "/home/me", "XDG_STATE_HOME": ""}))
@@ -37,7 +41,7 @@ func TestEverySettingIsRead(t *testing.T) {
 	got, err := loadConfig(environment(map[string]string{
 		"CKSCALE_ADDR": ":0", "CKSCALE_ADDR_FILE": "/run/addr", "DATABASE_URL": "postgres://u:p@db/x?sslmode=disable",
 		"CKSCALE_DATA_DIR": "/data", "CKSCALE_ADMIN_API_KEY": "key", "CKSCALE_ADMIN_SECRET_KEY": "secret",
-		"CKSCALE_ENDPOINT_URL": "https://cloud.example/client/api", "CKSCALE_DEMO": "true", "CKSCALE_SIM_SPEED": "0.5",
+		"CKSCALE_ENDPOINT_URL": "https://cloud.example/client/api", "CKSCALE_ENFORCE_POST": "true", "CKSCALE_DEMO": "true", "CKSCALE_SIM_SPEED": "0.5",
 		"CKSCALE_SCAN_INTERVAL": "1s", "CKSCALE_SCALE_TIMEOUT": "2m", "CKSCALE_DRAIN_TIMEOUT": "1500ms",
 		"CKSCALE_RETRY_WAIT": "250ms",
 		"CKSCALE_MAX_SIZE":   "30", "CKSCALE_LEASE": "3s", "CKSCALE_WORKERS": "4", "CKSCALE_LOG_LEVEL": "debug",
@@ -47,7 +51,7 @@ func TestEverySettingIsRead(t *testing.T) {
 	}
 	want := config{
 		Addr: ":0", AddrFile: "/run/addr", DatabaseURL: "postgres://u:p@db/x?sslmode=disable", DataDir: "/data",
-		AdminAPIKey: "key", AdminSecret: "secret", EndpointURL: "https://cloud.example/client/api", Demo: true, SimSpeed: 0.5,
+		AdminAPIKey: "key", AdminSecret: "secret", EndpointURL: "https://cloud.example/client/api", EnforcePost: true, Demo: true, SimSpeed: 0.5,
 		ScanInterval: time.Second, ScaleTimeout: 2 * time.Minute, DrainTimeout: 1500 * time.Millisecond,
 		RetryWait: 250 * time.Millisecond, MaxSize: 30, Lease: 3 * time.Second, Workers: 4, LogLevel: slog.LevelDebug,
 	}
@@ -100,6 +104,7 @@ func TestEachWrongValueIsRefused(t *testing.T) {
 		{"CKSCALE_ADMIN_API_KEY", "a:b", "without a colon"},
 		{"CKSCALE_ENDPOINT_URL", "cloud.example", "is no http"},
 		{"CKSCALE_DEMO", "perhaps", "neither true nor false"},
+		{"CKSCALE_ENFORCE_POST", "1s", "neither true nor false"},
 		{"CKSCALE_SIM_SPEED", "0", "is less than"},
 		{"CKSCALE_SIM_SPEED", "Inf", "is no number"},
 		{"CKSCALE_SIM_SPEED", "NaN", "is no number"},

@@ -26,7 +26,7 @@ import (
 
 const (
 	stepGrace    = 20 * time.Second // for steps in flight when we are told to stop
-	requestGrace = 5 * time.Second  // then for requests in flight
+	requestGrace = 7 * time.Second  // then for requests in flight; net/http spares a connection that was never used for 5 s
 )
 
 // serve runs the whole server until ctx ends, and then lets go of everything
@@ -103,7 +103,7 @@ func newServer(ctx context.Context, st *store.Store, cfg config, log *slog.Logge
 		MaxSize: cfg.MaxSize, ScaleTimeout: cfg.ScaleTimeout, EndpointURL: cfg.EndpointURL, ServerID: s.runner.Owner(),
 	})}
 	var err error
-	if s.http, err = newHTTP(s.front, reg, log); err != nil {
+	if s.http, err = newHTTP(s.front, cfg, reg, log); err != nil {
 		return nil, err
 	}
 	if s.admin, err = ensureAdmin(ctx, st, cfg); err != nil {
@@ -115,9 +115,10 @@ func newServer(ctx context.Context, st *store.Store, cfg config, log *slog.Logge
 	return s, nil
 }
 
-func newHTTP(svc http.Service, reg *prometheus.Registry, log *slog.Logger) (*nethttp.Server, error) {
-	handler, err := http.NewHandler(svc, http.Config{
+func newHTTP(f *front, cfg config, reg *prometheus.Registry, log *slog.Logger) (*nethttp.Server, error) {
+	handler, err := http.NewHandler(f, http.Config{
 		Log: log, Metrics: promhttp.HandlerFor(reg, promhttp.HandlerOpts{}), Registerer: reg,
+		EnforcePost: cfg.EnforcePost, Stopping: f.stopping.Load,
 	})
 	if err != nil {
 		return nil, err
@@ -132,7 +133,8 @@ func newHTTP(svc http.Service, reg *prometheus.Registry, log *slog.Logger) (*net
 	}, nil
 }
 
-// front is the service, which is not ready any more once we are told to stop.
+// front is the service, which is not ready any more once we are told to stop,
+// nor takes jobs.
 type front struct {
 	*service.Service
 	stopping atomic.Bool

@@ -86,6 +86,21 @@ func sendTo(t *testing.T, svc *canned, query string) []byte {
 
 // The exact answers of cks.md §2: golden files, which fit the document. They
 // change by "go test ./internal/http -run TestAnswers -update".
+//
+// Keeps: §1.10/result, §1.10/no-instance, §1.10/response-name.
+// Keeps: A02, §2.1/key, §2.1/no-null, §2.1/booleans, §2.1/dates, §2.1/html, §2.2/jobid-only, §2.3/unwrapped.
+// Keeps: §2.3/account, §2.3/domain, §2.3/userid, §2.3/cmd, §2.3/jobprocstatus, §2.3/jobresultcode, §2.3/jobresulttype.
+// Keeps: §2.3/jobresult, §2.3/instance, §2.3/managementserverid, §2.3/managementservername, §2.3/created.
+// Keeps: §2.3/completed, §2.3/id, §2.3/jobstatus, §2.3/success, §2.3/failure, §2.5/answer, §2.6/answer, §2.6/empty.
+// Keeps: §2.6/past-end, §2.6/identity, §2.6/zone, §2.6/default-offering, §2.6/type-offerings, §2.6/template.
+// Keeps: §2.6/network, §2.6/version, §2.6/account, §2.6/domain, §2.6/keypair, §2.6/projects, §2.6/cni.
+// Keeps: §2.6/state-field, §2.6/consoleendpoint, §2.6/virtualmachines, §2.6/ipaddress, §2.6/etcdips, §2.6/bounds.
+// Keeps: §2.6/csienabled, §2.6/clustertype-field, §2.6/created, §2.6/hasannotations, §2.7/identity, §2.7/owner.
+// Keeps: §2.7/lost, §2.7/times, §2.7/state, §2.7/zone, §2.7/hypervisor, §2.7/keypairs, §2.7/vmtype, §2.7/ipaddress.
+// Keeps: §2.7/nic, §2.7/not-here, §2.7/unmodelled, §2.7/kubernetesnodeversion, §2.8/answer, §2.8/cloud-controller.
+// Keeps: §2.8/one-nic, §2.8/hostname, §2.8/iso.
+// Keeps: §2.6/etcdnodes, §2.6/autoscalingenabled, §2.6/masternodes, §2.6/controlnodes, §2.6/size, §2.6/cpunumber.
+// Keeps: §2.6/memory, §2.7/flags, §2.7/isexternalnode, §2.7/isetcdnode.
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	doc := strictDocument(t)

@@ -173,6 +173,8 @@ func TestListApisRelated(t *testing.T) {
 
 // An account sees the commands that it may use; a name that is none of them
 // fails as in CloudStack.
+//
+// Keeps: §1.9/root-admin, §1.9/roles.
 func TestListApisShowsWhatTheCallerMayUse(t *testing.T) {
 	t.Parallel()
 	ann := cks.Account{Name: "ann"}

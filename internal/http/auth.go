@@ -1,6 +1,7 @@
 package http
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	nethttp "net/http"
@@ -26,15 +27,15 @@ func (s *server) admit(r *nethttp.Request, in received) ([]pair, error) {
 	readings := in.readings()
 	key, secret, basic := r.BasicAuth()
 	if basic && anyCase(readings[0], "signature") == "" {
-		return readings[0], s.admitBasic(r.Context(), in.path, readings[0], key, secret)
+		return readings[0], s.admitBasic(r, in.path, readings[0], key, secret)
 	}
 	x := exchangeFrom(r.Context())
-	err := s.admitSigned(r.Context(), in.path, readings[0])
+	err := s.admitSigned(r, in.path, readings[0])
 	if err == nil || len(readings) == 1 {
 		return readings[0], err
 	}
 	meant := x.command
-	if s.admitSigned(r.Context(), in.path, readings[1]) == nil {
+	if s.admitSigned(r, in.path, readings[1]) == nil {
 		return readings[1], nil
 	}
 	x.command = meant
@@ -43,8 +44,8 @@ func (s *server) admit(r *nethttp.Request, in received) ([]pair, error) {
 
 // admitSigned checks the signature. Without a known command nobody is asked
 // for, so an unknown one is 401 here, too.
-func (s *server) admitSigned(ctx context.Context, path string, params []pair) error {
-	x := exchangeFrom(ctx)
+func (s *server) admitSigned(r *nethttp.Request, path string, params []pair) error {
+	x := exchangeFrom(r.Context())
 	name, err := commandName(path, params)
 	if err != nil {
 		return err
@@ -52,14 +53,17 @@ func (s *server) admitSigned(ctx context.Context, path string, params []pair) er
 	if x.command = s.commands[name]; x.command == nil {
 		return refused()
 	}
+	if err := s.posted(r, x.command); err != nil {
+		return err
+	}
 	signature, key := anyCase(params, "signature"), anyCase(params, "apiKey")
 	if signature == "" || key == "" {
 		return refused()
 	}
-	if anyCase(params, "signatureVersion") == "3" && lapsed(anyCase(params, "expires"), s.now()) {
+	if !s.fresh(params) {
 		return refused()
 	}
-	account, secret, err := s.authenticate(ctx, key)
+	account, secret, err := s.authenticate(r.Context(), key)
 	if err != nil {
 		return err
 	}
@@ -71,6 +75,25 @@ func (s *server) admitSigned(ctx context.Context, path string, params []pair) er
 	}
 	x.caller = account
 	return nil
+}
+
+// posted refuses a change that was not sent by POST, where that is enforced
+// (cks.md §1.1).
+func (s *server) posted(r *nethttp.Request, c *command) error {
+	if s.enforcePost && c.Method == nethttp.MethodPost && r.Method != nethttp.MethodPost {
+		return cks.Errorf(notPosted, "State changing command %s needs to be sent using POST request", c.Name)
+	}
+	return nil
+}
+
+// fresh checks the time of a signature. That of a version other than 3 has
+// none, unless it is enforced (cks.md §1.7).
+func (s *server) fresh(params []pair) bool {
+	expires, now := anyCase(params, "expires"), s.now()
+	if anyCase(params, "signatureVersion") != "3" {
+		return !s.enforcePost
+	}
+	return !lapsed(expires, now) && (!s.enforcePost || lapsed(expires, now.Add(maxValidity)))
 }
 
 // signed checks a signature. If only the path names the command, it is signed
@@ -89,15 +112,15 @@ func (s *server) signed(c *command, params []pair, secret, signature string) boo
 // admitBasic checks HTTP Basic credentials, API key and secret key. It is our
 // extension, for people and scripts; like CloudStack's sessions, it knows who
 // asks before it looks at the command, and says more.
-func (s *server) admitBasic(ctx context.Context, path string, params []pair, key, secret string) error {
-	account, want, err := s.authenticate(ctx, key)
+func (s *server) admitBasic(r *nethttp.Request, path string, params []pair, key, secret string) error {
+	account, want, err := s.authenticate(r.Context(), key)
 	if err != nil {
 		return err
 	}
 	if want == "" || !hmac.Equal([]byte(secret), []byte(want)) {
 		return refused()
 	}
-	x := exchangeFrom(ctx)
+	x := exchangeFrom(r.Context())
 	x.caller = account
 	name, err := commandName(path, params)
 	switch {
@@ -107,7 +130,7 @@ func (s *server) admitBasic(ctx context.Context, path string, params []pair, key
 		return cks.Errorf(cks.Parameter, "Unable to execute API command due to missing parameter command")
 	}
 	if x.command = s.commands[name]; x.command != nil {
-		return allowed(account, x.command)
+		return cmp.Or(s.posted(r, x.command), allowed(account, x.command))
 	}
 	if account.Admin {
 		return cks.Errorf(cks.Unsupported, "Unknown API command: %s", name)

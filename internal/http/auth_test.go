@@ -11,6 +11,8 @@ import (
 
 // Both verbs, both paths, signed by the rules of cks.md §1.7; clients.md §1
 // says who needs which.
+//
+// Keeps: §1.1/endpoint, §1.1/get, §1.1/post, §1.2/unknown-parameters, §1.10/response-name.
 func TestSignedRequestsAreServed(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -51,6 +53,11 @@ func TestSignedRequestsAreServed(t *testing.T) {
 
 // cks.md §1.7: one answer to every doubt, in order, without a cserrorcode; the
 // key is the command's, if there is such a command (§2.9).
+//
+// Keeps: §1.1/integration-port, §1.2/command-name, §1.2/command-value, §1.7/6, §1.7/one-answer, §1.7/no-command.
+// Keeps: §1.7/unknown-command, §1.7/no-signature, §1.7/expires, §1.7/unknown-key, §1.7/no-secret, §1.7/mismatch.
+// Keeps: §1.9/no-role, §2.9/401, §2.9/401-without-cserrorcode, §2.9/bad-signature, §2.9/key-unknown.
+// Keeps: §2.9/key-no-command, §2.9/unknown-command-signed, §2.9/no-command-signed.
 func TestUnsignedRequestsAreRefused(t *testing.T) {
 	t.Parallel()
 	good := scaleQuery()
@@ -101,6 +108,8 @@ func scaleUnquoted() string {
 
 // A request whose signature is good for one reading is carried out by that
 // reading only: what was not signed is never used.
+//
+// Keeps: §1.1/query-over-form, §1.1/repeated, §1.1/repeated-signed.
 func TestRepeatedNamesUseWhatWasSigned(t *testing.T) {
 	t.Parallel()
 	signedSize := func(size string) string { return scaleQuery("size", size) }
@@ -127,6 +136,8 @@ func TestRepeatedNamesUseWhatWasSigned(t *testing.T) {
 
 // cks.md §1.7, §1.9: the role is looked at before the signature, with its own
 // text; cks.md §2.9: every 432 is under errorresponse.
+//
+// Keeps: §1.2/role-rules, §1.7/role-before-signature, §1.9/root-admin, §1.9/roles, §1.9/refusal, §2.9/432, §2.9/key-432.
 func TestRoleCheck(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -137,9 +148,12 @@ func TestRoleCheck(t *testing.T) {
 	r.SetBasicAuth(userKey, userSecret)
 	l.do(t, r).want(t, 432, errorKey, 9999, text)
 	l.do(t, get(signedQuery("command", "configureSimulator", "name", "vm.create", "value", "fail"))).wantOK(t)
+	l.do(t, get(signedAs(userKey, userSecret, "command", "CONFIGURESIMULATOR"))).want(t, 401, errorKey, 0, denied)
 }
 
 // Our extension: HTTP Basic with API key and secret key.
+//
+// Keeps: §1.9/scale, §2.9/key-432, §2.9/key-unknown, §2.9/unknown-command-admin, §2.9/unknown-command-other.
 func TestBasic(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -207,7 +221,7 @@ func TestLookupFailureIsNoRefusal(t *testing.T) {
 	l.svc.lookup = cks.Errorf(cks.Unavailable, "database is not available")
 	l.do(t, get(scaleQuery())).want(t, 503, scaleKey, 9999, "database is not available")
 	l.svc.lookup = errors.New("column missing")
-	l.do(t, get(scaleQuery())).want(t, 530, scaleKey, 4250, "internal error")
+	l.do(t, get(scaleQuery())).want(t, 530, scaleKey, 4250, internalText)
 }
 
 // Neither keys nor signatures nor secrets reach the log.

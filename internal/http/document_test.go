@@ -46,6 +46,8 @@ var reads = regexp.MustCompile(`^(get|list|query|find)\w+$`)
 
 // Every command tells what it does, what it takes and gives, how it fails, and
 // shows an example; what it is called in the document is what clients send.
+//
+// Keeps: §1.1/reads.
 func TestEveryCommandIsDescribed(t *testing.T) {
 	t.Parallel()
 	doc := document(t)
@@ -98,6 +100,8 @@ func checkDescribed(t *testing.T, where string, fields []field) {
 }
 
 // The commands that this server is for are all in the document, and no others.
+//
+// Keeps: §1.10/async.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	commands, err := loadCommands()
@@ -137,6 +141,8 @@ func TestCommands(t *testing.T) {
 
 // The parameters of scaleKubernetesCluster, with CloudStack's types (cks.md
 // §1.10).
+//
+// Keeps: §1.10/parameters.
 func TestScaleParameters(t *testing.T) {
 	t.Parallel()
 	commands, err := loadCommands()
@@ -163,6 +169,18 @@ func TestScaleParameters(t *testing.T) {
 		"starteventid":       "long",
 	}, got); diff != "" {
 		t.Errorf("-want +document:\n%s", diff)
+	}
+}
+
+// The command says what CloudStack's does, and that a cluster in Alert can be
+// scaled as well (cks.md §1.10; design.md §4.1).
+//
+// Keeps: §1.10/description, §1.10/async.
+func TestScaleIsDescribed(t *testing.T) {
+	t.Parallel()
+	got := apisFor(t, admin, "&name=scaleKubernetesCluster")["scaleKubernetesCluster"]
+	if want := "Scales a created, running, stopped or alert CloudManaged Kubernetes cluster"; !strings.HasPrefix(got.Description, want) || !got.Isasync {
+		t.Errorf("async %v: %s", got.Isasync, got.Description)
 	}
 }
 

@@ -60,6 +60,9 @@ func encodeCluster(v cks.ClusterView) api.KubernetesCluster {
 		cores, memory = cores+vm.Cores, memory+vm.MemoryMB
 		out.Virtualmachines = append(out.Virtualmachines, encodeNode(v, vm))
 	}
+	if len(v.VMs) > 0 {
+		out.Etcdips = &map[string]string{} // empty is not the same as absent
+	}
 	// Strings here, numbers in a VM: clients decode no other way (A04).
 	out.Cpunumber, out.Memory = strconv.Itoa(cores), strconv.Itoa(memory)
 	return out

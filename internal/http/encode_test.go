@@ -40,7 +40,7 @@ var wireTypes = map[string]map[string]string{
 			"!etcdofferingid !etcdofferingname cniconfigurationid cniconfigname jobid",
 		"number":  "!size !masternodes !controlnodes !etcdnodes !minsize !maxsize jobstatus",
 		"bool":    "!autoscalingenabled !csienabled !hasannotations",
-		"object":  "etcdips",
+		"object":  "!etcdips",
 		"objects": "!virtualmachines",
 	},
 	"node": {
@@ -75,6 +75,10 @@ var wireTypes = map[string]map[string]string{
 }
 
 // clients.md §1 and cks.md §2.3, 2.6-2.8: the type of every field.
+//
+// Keeps: A04, §2.3/jobprocstatus, §2.3/jobresultcode, §2.3/id, §2.6/etcdnodes, §2.6/cpunumber, §2.6/memory.
+// Keeps: §2.6/autoscalingenabled, §2.6/csienabled, §2.6/hasannotations, §2.6/virtualmachines, §2.6/etcdips.
+// Keeps: §2.7/flags, §2.7/nic, §2.8/cloud-controller, §2.8/sizes.
 func TestTypesThatBreakClients(t *testing.T) {
 	t.Parallel()
 	cluster := asJSON(t, encodeCluster(fullCluster()))
@@ -124,6 +128,9 @@ func asJSON(t *testing.T, v any) map[string]any {
 
 // A VM with an etcd role is no Kubernetes node, so it has no version, whatever
 // is recorded (cks.md §2.7).
+//
+// Keeps: §8.2/etcd-no-node.
+// Keeps: §2.7/kubernetesnodeversion.
 func TestEtcdNodeHasNoVersion(t *testing.T) {
 	t.Parallel()
 	v := fullCluster()
@@ -135,6 +142,9 @@ func TestEtcdNodeHasNoVersion(t *testing.T) {
 
 // The sums are over the VMs, not the offerings that the cluster has now
 // (design.md §4, rule 5).
+//
+// Keeps: §8.4/capacity.
+// Keeps: §2.6/cpunumber, §2.6/memory.
 func TestCapacityIsTheSumOverTheVMs(t *testing.T) {
 	t.Parallel()
 	v := fullCluster()
@@ -147,6 +157,8 @@ func TestCapacityIsTheSumOverTheVMs(t *testing.T) {
 
 // A cluster whose autoscaler is off shows no bounds: the cluster-autoscaler
 // takes its own then (clients.md §3).
+//
+// Keeps: §2.6/bounds.
 func TestNoBoundsWithoutAutoscaling(t *testing.T) {
 	t.Parallel()
 	v := fullCluster()
@@ -159,6 +171,8 @@ func TestNoBoundsWithoutAutoscaling(t *testing.T) {
 
 // A finished job is executed by no server, and a waiting one by none either
 // (cks.md §2.3).
+//
+// Keeps: §2.3/managementserverid.
 func TestServerOnlyWhileExecuting(t *testing.T) {
 	t.Parallel()
 	j := failedJob()
@@ -170,6 +184,9 @@ func TestServerOnlyWhileExecuting(t *testing.T) {
 
 // A job's result has exactly one key when it succeeded, and code and text when
 // it failed (A02, cks.md §2.3).
+//
+// Keeps: §1.10/result.
+// Keeps: A02, §2.3/success, §2.3/failure.
 func TestJobResultKeys(t *testing.T) {
 	t.Parallel()
 	for want, j := range map[string]cks.Job{
@@ -191,6 +208,8 @@ func TestJobResultKeys(t *testing.T) {
 }
 
 // A NIC keeps its id, and no two VMs share one.
+//
+// Keeps: §2.7/nic-id.
 func TestNICIDs(t *testing.T) {
 	t.Parallel()
 	a, b := fullVM(), fullVM()

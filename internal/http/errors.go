@@ -20,15 +20,18 @@ const contentType = "application/json; charset=UTF-8"
 // errorKey is the top-level key of an error that belongs to no command.
 const errorKey = "errorresponse"
 
-// internalText is all that a client learns of an error of our own.
-const internalText = "internal error"
+// internalText is all that a client learns of an error of our own. CloudStack
+// shows a root admin more (cks.md §2.9).
+const internalText = "Internal error executing command, please contact your system administrator"
 
 // maxErrorText bounds an error's text, in bytes; it may quote what was sent.
 const maxErrorText = 4000
 
-// noPath is the code of a path that is not served. Nothing but the router
-// makes it.
-const noPath cks.Code = "no_path"
+// Codes that nothing but this package makes.
+const (
+	noPath    cks.Code = "no_path"    // a path that is not served
+	notPosted cks.Code = "not_posted" // a change that was not sent by POST
+)
 
 // wireCode is how a cks.Code looks to a client: HTTP status and errorcode, and
 // CloudStack's own number (0 = left out).
@@ -51,6 +54,7 @@ var wireCodes = map[cks.Code]wireCode{
 	cks.TooLarge:     {431, 9999},
 	cks.Unavailable:  {503, 9999},
 	noPath:           {404, 9999},
+	notPosted:        {400, 9999},
 }
 
 // errorBody is what is under the one top-level key of an error.

@@ -19,12 +19,16 @@ func panicking(context.Context) error { panic("boom") }
 
 // The case table of cks.md §2.9, row by row, and what stands beside it in
 // §1.1, §1.4, §1.6, §1.9 and A14, A20.
+//
+// Keeps: §1.3/uuid, §1.3/list-elements, §1.4/malformed, §1.4/bare, §2.9/status, §2.9/body, §2.9/uuidlist, §2.9/key.
+// Keeps: §2.9/430, §2.9/431, §2.9/missing-id, §2.9/bad-size, §2.9/unknown-id, §2.9/empty-id.
+// Keeps: §2.9/unknown-command-signed, §2.9/no-command-signed.
+// Keeps: A07.
 func TestErrorCases(t *testing.T) {
 	t.Parallel()
 	unknown := func(param, value string) string {
 		return unable + "invalid value. " + cks.UnknownEntity(param, value).Message
 	}
-	illegal := "Received value containing illegal ASCII non-printable characters for parameter "
 	for name, c := range map[string]struct {
 		query  string
 		status int
@@ -73,6 +77,8 @@ func TestErrorCases(t *testing.T) {
 }
 
 // design.md §3: only JSON is served, and whoever asks for more is told.
+//
+// Keeps: §1.2/response-name, §1.6/json, §1.6/json-content-type, §1.6/default, §1.6/other-format, §2.10/xml.
 func TestOnlyJSONIsServed(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -89,6 +95,9 @@ func TestOnlyJSONIsServed(t *testing.T) {
 }
 
 // A07: whatever the service fails with, the answer is CloudStack's.
+//
+// Keeps: §2.9/530, §2.9/531, §2.9/503, §2.9/hidden.
+// Keeps: A07, §2.4/uncaught.
 func TestServiceErrors(t *testing.T) {
 	t.Parallel()
 	lost := errors.New("dial: connection refused")
@@ -109,11 +118,11 @@ func TestServiceErrors(t *testing.T) {
 			unable + "invalid value. " + cks.UnknownEntity("id", clusterID).Message, ""},
 		"database lost": {fmt.Errorf("scale: %w", cks.Errorf(cks.Unavailable, "database is not available: %w", lost)), 503, scaleKey, 9999,
 			"database is not available: dial: connection refused", "connection refused"},
-		"own error":      {lost, 530, scaleKey, 4250, "internal error", "connection refused"},
-		"coded internal": {cks.Errorf(cks.Internal, "table x"), 530, scaleKey, 4250, "internal error", "table x"},
-		"leaked code":    {cks.Errorf(cks.NotFound, "no row"), 530, scaleKey, 4250, "internal error", "no row"},
-		"no such code":   {cks.Errorf("new", "no row"), 530, scaleKey, 4250, "internal error", "no row"},
-		"panic":          {nil, 530, scaleKey, 4250, "internal error", "boom"},
+		"own error":      {lost, 530, scaleKey, 4250, internalText, "connection refused"},
+		"coded internal": {cks.Errorf(cks.Internal, "table x"), 530, scaleKey, 4250, internalText, "table x"},
+		"leaked code":    {cks.Errorf(cks.NotFound, "no row"), 530, scaleKey, 4250, internalText, "no row"},
+		"no such code":   {cks.Errorf("new", "no row"), 530, scaleKey, 4250, internalText, "no row"},
+		"panic":          {nil, 530, scaleKey, 4250, internalText, "boom"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -164,6 +173,9 @@ func TestClientGone(t *testing.T) {
 }
 
 // cks.md §2.1: HTML characters are raw, in errors and in answers.
+//
+// Keeps: §1.6/encode.
+// Keeps: §2.1/html.
 func TestHTMLIsRaw(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)

@@ -89,7 +89,7 @@ type lab struct {
 	log *bytes.Buffer
 }
 
-func newLab(t *testing.T) *lab {
+func newLab(t testing.TB) *lab {
 	t.Helper()
 	l := &lab{svc: &fakeService{}, log: &bytes.Buffer{}}
 	s, err := newServer(l.svc, Config{
@@ -196,6 +196,14 @@ func encode(ps []pair) string {
 	return strings.Join(out, "&")
 }
 
+// canonicalString is what is signed, by Java or with "~" left bare.
+func canonicalString(ps []pair, bareTilde bool) string {
+	if bareTilde {
+		return canonical(ps, "*~")
+	}
+	return canonical(ps, "*")
+}
+
 // signedAs returns the query string of a request with key and signature.
 func signedAs(key, secret string, nv ...string) string {
 	ps := append(params(nv...), pair{"apiKey", key}, pair{"response", "json"})
@@ -221,7 +229,14 @@ const (
 	listKey   = "listkubernetesclustersresponse"
 	denied    = "unable to verify user credentials and/or request signature"
 	unable    = "Unable to execute API command scalekubernetescluster due to "
+	illegal   = "Received value containing illegal ASCII non-printable characters for parameter "
 )
+
+// malformed is the text about a map parameter's name.
+func malformed(name string) string {
+	return "Unable to decode parameter " + name +
+		"; if specifying an object array, please use parameter[index].field=XXX, e.g. userGroupList[0].group=httpGroup"
+}
 
 // scaleQuery is a signed scaleKubernetesCluster of one cluster.
 func scaleQuery(nv ...string) string {

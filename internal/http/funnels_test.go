@@ -21,6 +21,9 @@ import (
 )
 
 // A07: what reaches no command.
+//
+// Keeps: §1.1/methods, §2.9/405.
+// Keeps: A07.
 func TestPathsAndMethods(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -46,6 +49,9 @@ func TestPathsAndMethods(t *testing.T) {
 }
 
 // A07: bodies that are no form, or too large.
+//
+// Keeps: §1.1/post.
+// Keeps: A07.
 func TestBodies(t *testing.T) {
 	t.Parallel()
 	const why = `; send the parameters in the query string or as application/x-www-form-urlencoded`
@@ -123,17 +129,17 @@ func TestAnswersAreWhole(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	l.operations = nethttp.HandlerFunc(func(nethttp.ResponseWriter, *nethttp.Request) {})
-	l.do(t, get(scaleQuery())).want(t, 530, scaleKey, 4250, "internal error")
+	l.do(t, get(scaleQuery())).want(t, 530, scaleKey, 4250, internalText)
 	l.operations = nethttp.HandlerFunc(func(w nethttp.ResponseWriter, _ *nethttp.Request) {
 		w.WriteHeader(nethttp.StatusOK)
 		_, _ = io.WriteString(w, `{"half":`)
 		panic("boom")
 	})
-	l.do(t, get(scaleQuery())).want(t, 530, scaleKey, 4250, "internal error")
+	l.do(t, get(scaleQuery())).want(t, 530, scaleKey, 4250, internalText)
 	l.operations = nethttp.HandlerFunc(func(_ nethttp.ResponseWriter, r *nethttp.Request) {
 		exchangeFrom(r.Context()).err = errors.New("encode")
 	})
-	l.do(t, get(scaleQuery())).want(t, 530, scaleKey, 4250, "internal error")
+	l.do(t, get(scaleQuery())).want(t, 530, scaleKey, 4250, internalText)
 }
 
 // A panic after the answer has begun cuts the connection.
@@ -158,6 +164,8 @@ func TestPanicAfterTheAnswerCutsIt(t *testing.T) {
 
 // A07, through a real connection: an oversized form gets its answer in JSON,
 // and so does a request for no API at all.
+//
+// Keeps: A07.
 func TestOverTheWire(t *testing.T) {
 	t.Parallel()
 	h, err := NewHandler(&fakeService{}, Config{

@@ -15,6 +15,13 @@ func ptr[T any](v T) *T { return &v }
 
 // Every parameter reaches the service, in any case and by its meaning (cks.md
 // §1.10, clients.md §4).
+//
+// Keeps: §8.4/not-kept.
+// Keeps: §1.10/size, §1.10/nodeids, §1.10/autoscalingenabled, §1.10/bounds, §1.10/customjobid, §1.10/starteventid.
+// Keeps: §2.5/managementserverid, §2.5/keyword, §2.5/domain, §2.6/domainid, §2.6/isrecursive, §2.6/projectid-all.
+// Keeps: §2.8/details, §2.8/projectid.
+// Keeps: §2.8/id, §2.8/ids, §2.8/name, §2.8/state, §2.8/zoneid, §2.8/networkid.
+// Keeps: A10.
 func TestRequestsReachTheService(t *testing.T) {
 	t.Parallel()
 	const uid = "0f7cf3f0-8a55-4f0c-a1a0-7a7f3f9a2a55"
@@ -22,11 +29,12 @@ func TestRequestsReachTheService(t *testing.T) {
 		query string
 		want  any
 	}{
-		"scale to a size":    {"command=scaleKubernetesCluster&id=7&SIZE=3", cks.ScaleRequest{Cluster: "7", Size: ptr(int64(3))}},
-		"scale to nothing":   {"command=scaleKubernetesCluster&id=-1&size=0&minsize=0", cks.ScaleRequest{Cluster: "-1", Size: ptr(int64(0)), MinSize: ptr(int64(0))}},
-		"remove nodes":       {"command=scaleKubernetesCluster&id=7&nodeIds=8,,9", cks.ScaleRequest{Cluster: "7", NodeIDs: []string{"8", "9"}}},
-		"remove no nodes":    {"command=scaleKubernetesCluster&id=7&nodeids=", cks.ScaleRequest{Cluster: "7", NodeIDs: []string{}}},
-		"remove only commas": {"command=scaleKubernetesCluster&id=7&nodeids=,", cks.ScaleRequest{Cluster: "7", NodeIDs: []string{}}},
+		"scale to a size":      {"command=scaleKubernetesCluster&id=7&SIZE=3", cks.ScaleRequest{Cluster: "7", Size: ptr(int64(3))}},
+		"scale, from an event": {"command=scaleKubernetesCluster&id=7&size=3&starteventid=12", cks.ScaleRequest{Cluster: "7", Size: ptr(int64(3))}},
+		"scale to nothing":     {"command=scaleKubernetesCluster&id=-1&size=0&minsize=0", cks.ScaleRequest{Cluster: "-1", Size: ptr(int64(0)), MinSize: ptr(int64(0))}},
+		"remove nodes":         {"command=scaleKubernetesCluster&id=7&nodeIds=8,,9", cks.ScaleRequest{Cluster: "7", NodeIDs: []string{"8", "9"}}},
+		"remove no nodes":      {"command=scaleKubernetesCluster&id=7&nodeids=", cks.ScaleRequest{Cluster: "7", NodeIDs: []string{}}},
+		"remove only commas":   {"command=scaleKubernetesCluster&id=7&nodeids=,", cks.ScaleRequest{Cluster: "7", NodeIDs: []string{}}},
 		"autoscale": {"command=scaleKubernetesCluster&id=7&autoscalingEnabled=TRUE&minsize=1&maxsize=4&customjobid=" + uid,
 			cks.ScaleRequest{Cluster: "7", Autoscaling: ptr(true), MinSize: ptr(int64(1)), MaxSize: ptr(int64(4)), JobID: uid}},
 		"autoscale off": {"command=scaleKubernetesCluster&id=7&autoscalingenabled=no", cks.ScaleRequest{Cluster: "7", Autoscaling: ptr(false)}},
@@ -43,7 +51,7 @@ func TestRequestsReachTheService(t *testing.T) {
 		"create by older names": {"command=createKubernetesCluster&name=demo&zoneid=1&masternodes=3",
 			cks.CreateRequest{Name: "demo", ZoneID: "1", ControlNodes: ptr(int64(3))}},
 		"delete": {"command=deleteKubernetesCluster&id=7&customjobid=" + uid, []string{"7", uid}},
-		"list clusters": {"command=listKubernetesClusters&id=7&name=n&state=Alert&clustertype=CloudManaged&keyword=k&account=a&listall=true&projectid=-1&page=2&pagesize=10&domainid=" + strings.ToUpper(domainID),
+		"list clusters": {"command=listKubernetesClusters&id=7&name=n&state=Alert&clustertype=CloudManaged&keyword=k&account=a&listall=true&projectid=-1&page=2&pagesize=10&isrecursive=true&domainid=" + strings.ToUpper(domainID),
 			cks.ClusterFilter{ID: "7", Name: "n", State: "Alert", Type: "CloudManaged", Keyword: "k", Account: "a", ListAll: true, Page: cks.Page{Number: 2, Size: 10}}},
 		"list all clusters": {"command=listKubernetesClusters&pagesize=-1", cks.ClusterFilter{Page: cks.Page{Size: -1}}},
 		"list versions": {"command=listKubernetesSupportedVersions&id=7&keyword=k&zoneid=1&minimumsemanticversion=1.31.0&page=0&pagesize=5",
@@ -51,9 +59,10 @@ func TestRequestsReachTheService(t *testing.T) {
 		"list offerings": {"command=listServiceOfferings&id=7&name=n&keyword=k&page=1&pagesize=5", cks.CatalogFilter{ID: "7", Name: "n", Keyword: "k", Page: cks.Page{Number: 1, Size: 5}}},
 		"list zones":     {"command=listZones&id=7&name=n&keyword=k&page=1&pagesize=5", cks.CatalogFilter{ID: "7", Name: "n", Keyword: "k", Page: cks.Page{Number: 1, Size: 5}}},
 		"query a job":    {"command=queryAsyncJobResult&jobid=" + jobID, jobID},
-		"list jobs": {"command=listAsyncJobs&startdate=2026-11-07T18%3A39%3A39%2B0000&keyword=k&account=a&listall=true&page=1&pagesize=5&managementserverid=" + uid,
+		"list jobs": {"command=listAsyncJobs&startdate=2026-11-07T18%3A39%3A39%2B0000&keyword=k&account=a&listall=true&page=1&pagesize=5&managementserverid=" + uid +
+			"&isrecursive=true&domainid=" + domainID,
 			cks.JobFilter{Since: time.Date(2026, 11, 7, 18, 39, 39, 0, time.UTC), Keyword: "k", Account: "a", ListAll: true, Server: uid, Page: cks.Page{Number: 1, Size: 5}}},
-		"list VMs": {"command=listVirtualMachines&id=7&name=n&keyword=k&state=Present&zoneid=1&networkid=2&kubernetesclusterid=3&account=a&listall=true&details=all&page=1&pagesize=5",
+		"list VMs": {"command=listVirtualMachines&id=7&name=n&keyword=k&state=Present&zoneid=1&networkid=2&kubernetesclusterid=3&account=a&listall=true&details=all&projectid=-1&page=1&pagesize=5",
 			cks.VMFilter{ID: "7", Name: "n", Keyword: "k", State: "Present", ZoneID: "1", NetworkID: "2", Cluster: "3", Account: "a", ListAll: true, Page: cks.Page{Number: 1, Size: 5}}},
 		"list VMs by ids": {"command=listVirtualMachines&ids=7,8", cks.VMFilter{IDs: []string{"7", "8"}}},
 		"start":           {"command=startVirtualMachine&id=7&customjobid=" + uid, cks.VMRequest{VM: "7", JobID: uid}},
@@ -76,6 +85,9 @@ func TestRequestsReachTheService(t *testing.T) {
 
 // What cannot be honoured is refused before the service is asked: ignoring it
 // would do something else than was asked for.
+//
+// Keeps: §8.4/not-kept.
+// Keeps: §2.3/access-domain, §2.5/domain, §2.6/domainid, §2.6/projects, §2.6/cni.
 func TestRefusesWhatItCannotHonour(t *testing.T) {
 	t.Parallel()
 	const (

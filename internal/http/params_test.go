@@ -27,6 +27,10 @@ var sample = &command{Name: "listSamples", Params: []param{
 const sampleUUID = "11111111-AAAA-3333-4444-55555555555f"
 
 // cks.md §1.2-1.4: names in any case, values by type, the unknown left out.
+//
+// Keeps: §1.2/param-names, §1.2/map-fields, §1.2/unknown-parameters, §1.3/boolean, §1.3/blank-integer.
+// Keeps: §1.3/uuid-number, §1.3/list, §1.3/list-untrimmed, §1.3/list-trimmed-ids, §1.3/date, §1.4/entries.
+// Keeps: §1.4/name, §1.4/field.
 func TestCanonicalQuery(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -39,7 +43,10 @@ func TestCanonicalQuery(t *testing.T) {
 		{params("id", "7", "ID", "8"), "id=8"},
 		{params("id", "7", "iso", "-1"), "id=7&iso=-1"},
 		{params("id", "7", "listAll", "TRUE"), "id=7&listall=true"},
+		{params("id", "7", "listall", "tRuE"), "id=7&listall=true"},
 		{params("id", "7", "listall", "yes"), "id=7&listall=false"},
+		{params("id", "7", "listall", "1"), "id=7&listall=false"},
+		{params("id", "7", "listall", " true"), "id=7&listall=false"},
 		{params("id", "7", "listall", ""), "id=7&listall=false"},
 		{params("id", "7", "name", ""), "id=7&name="},
 		{params("id", "7", "name", "ééééé"), "id=7&name=%C3%A9%C3%A9%C3%A9%C3%A9%C3%A9"},
@@ -49,6 +56,8 @@ func TestCanonicalQuery(t *testing.T) {
 		{params("id", "7", "tags", "a, b"), "id=7&tags=a,+b"},
 		{params("id", "7", "nodeofferings[5].offering", "o", "NodeOfferings[1].node", "w", "nodeofferings[5].Node", "x"),
 			"id=7&nodeofferings=%5B%7B%22node%22%3A%22w%22%7D%2C%7B%22Node%22%3A%22x%22%2C%22offering%22%3A%22o%22%7D%5D"},
+		{params("id", "7", "nodeofferings[0].a.B.c", "o", "nodeofferings[0]x.node", "w", "nodeofferings[-1].node", "v"),
+			"id=7&nodeofferings=%5B%7B%22node%22%3A%22v%22%7D%2C%7B%22a.B.c%22%3A%22o%22%2C%22node%22%3A%22w%22%7D%5D"},
 		{params("id", "7", "startdate", "2026-01-08T08:10:00+0000"), "id=7&startdate=2026-01-08T08%3A10%3A00Z"},
 		{params("id", "7", "startdate", "2026-01-08T08:10:00+01:00"), "id=7&startdate=2026-01-08T07%3A10%3A00Z"},
 		{params("id", "7", "startdate", "2026-01-08 08:10:00"), "id=7&startdate=2026-01-08T08%3A10%3A00Z"},
@@ -66,13 +75,14 @@ func TestCanonicalQuery(t *testing.T) {
 }
 
 // The texts of cks.md §1.3, §2.6 and §2.9, and A14, A23.
+//
+// Keeps: §1.3/number, §1.3/empty-long, §1.3/string-length, §1.3/uuid-number-since, §1.3/required-empty.
+// Keeps: §1.3/list-elements, §1.3/date-bad, §1.3/command-in-texts, §1.4/malformed, §1.4/bare.
+// Keeps: §2.6/page-pair.
+// Keeps: A12, A23.
 func TestCanonicalQueryRefuses(t *testing.T) {
 	t.Parallel()
 	const due = "Unable to execute API command listsamples due to "
-	malformed := func(name string) string {
-		return "Unable to decode parameter " + name +
-			"; if specifying an object array, please use parameter[index].field=XXX, e.g. userGroupList[0].group=httpGroup"
-	}
 	for _, c := range []struct {
 		sent []pair
 		code cks.Code
@@ -126,6 +136,8 @@ func TestCanonicalQueryRefuses(t *testing.T) {
 }
 
 // cks.md §2.6: this command finds a wrong page size inside its service call.
+//
+// Keeps: §2.6/page-pair, §2.6/page-size, §2.6/service-errors.
 func TestListKubernetesClustersRefusesPagesAsFailed(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)

@@ -14,6 +14,8 @@ var pairs = cmp.AllowUnexported(pair{})
 
 // cks.md §1.1: split on "&", then on the first "="; "+" is a space; a piece
 // without "=" is dropped.
+//
+// Keeps: §1.1/split, §1.1/decoding, §1.1/no-equals.
 func TestParseParams(t *testing.T) {
 	t.Parallel()
 	got, err := parseParams("a=1&b=x=y&junk&&c=a+b%2Bc&nodeofferings[0].node=w&d=&%41=%C3%A9&e=x;y")
@@ -27,6 +29,8 @@ func TestParseParams(t *testing.T) {
 }
 
 // A20: what is no text is 431.
+//
+// Keeps: §1.1/decoding.
 func TestParseParamsRefuses(t *testing.T) {
 	t.Parallel()
 	for raw, code := range map[string]cks.Code{
@@ -50,6 +54,8 @@ func TestParseParamsRefuses(t *testing.T) {
 
 // cks.md §1.1: the query wins over the form, the last of a name over the
 // others; clients.md §1 has it the other way, so that is the second reading.
+//
+// Keeps: §1.1/query-over-form, §1.1/repeated, §1.1/repeated-signed.
 func TestReadings(t *testing.T) {
 	t.Parallel()
 	in := received{

@@ -29,18 +29,25 @@ type Config struct {
 	Registerer prometheus.Registerer // for this package's own metrics; nil = they are not shown
 	MaxBody    int64                 // largest form, in bytes; default 1 MiB
 	Now        func() time.Time      // default: time.Now
+	// EnforcePost is CloudStack's enforce.post.requests.and.timestamps: changes
+	// have to be sent by POST, and signatures have to expire within 15 minutes.
+	EnforcePost bool
+	// Stopping reports whether jobs are not accepted any more; nil = they are.
+	Stopping func() bool
 }
 
 type server struct {
-	svc        Service
-	commands   map[string]*command // by name
-	doc        []byte              // the API document
-	log        *slog.Logger
-	now        func() time.Time
-	maxBody    int64
-	metrics    *metrics
-	routes     nethttp.Handler // what clients reach
-	operations nethttp.Handler // the generated router, reached with canonical requests only
+	svc         Service
+	commands    map[string]*command // by name
+	doc         []byte              // the API document
+	log         *slog.Logger
+	now         func() time.Time
+	maxBody     int64
+	enforcePost bool
+	stopping    func() bool
+	metrics     *metrics
+	routes      nethttp.Handler // what clients reach
+	operations  nethttp.Handler // the generated router, reached with canonical requests only
 }
 
 // NewHandler returns the whole API: /client/api and what watches over it
@@ -63,15 +70,20 @@ func newServer(svc Service, cfg Config) (*server, error) {
 		return nil, err
 	}
 	s := &server{
-		svc:      svc,
-		commands: commands,
-		doc:      openapi.Document,
-		log:      cmp.Or(cfg.Log, slog.Default()),
-		now:      cfg.Now,
-		maxBody:  cmp.Or(cfg.MaxBody, defaultMaxBody),
+		svc:         svc,
+		commands:    commands,
+		doc:         openapi.Document,
+		log:         cmp.Or(cfg.Log, slog.Default()),
+		now:         cfg.Now,
+		maxBody:     cmp.Or(cfg.MaxBody, defaultMaxBody),
+		enforcePost: cfg.EnforcePost,
+		stopping:    cfg.Stopping,
 	}
 	if s.now == nil {
 		s.now = time.Now
+	}
+	if s.stopping == nil {
+		s.stopping = func() bool { return false }
 	}
 	if s.metrics, err = newMetrics(cfg.Registerer); err != nil {
 		return nil, err
@@ -178,6 +190,10 @@ func (s *server) answer(w nethttp.ResponseWriter, r *nethttp.Request) ([]byte, e
 	query, err := x.command.canonicalQuery(params)
 	if err != nil {
 		return nil, err
+	}
+	if x.command.Async && s.stopping() {
+		return nil, cks.Errorf(cks.Unavailable,
+			"Maintenance or Shutdown has been initiated on this management server. Can not accept new jobs")
 	}
 	out := &answerBuffer{header: make(nethttp.Header)}
 	s.operations.ServeHTTP(out, x.command.canonicalRequest(r, query))

@@ -9,11 +9,10 @@ import (
 	"time"
 )
 
-// canonicalString is what a client signs (cks.md §1.7): every parameter but
-// the signature, sorted by name as sent, names as they are, values encoded as
-// Java's form encoder does but with %20 for a space, all in lower case. Java
-// encodes "~", the Go and Python clients do not; bareTilde says which.
-func canonicalString(params []pair, bareTilde bool) string {
+// canonical is what a client signs (cks.md §1.7): every parameter but the
+// signature, sorted by name as sent, names as they are, values percent-encoded
+// but for letters, digits, ".-_" and the characters in bare, all in lower case.
+func canonical(params []pair, bare string) string {
 	signed := slices.DeleteFunc(slices.Clone(params), func(p pair) bool {
 		return strings.EqualFold(p.name, "signature")
 	})
@@ -25,17 +24,16 @@ func canonicalString(params []pair, bareTilde bool) string {
 		}
 		b.WriteString(p.name)
 		b.WriteByte('=')
-		escapeJava(&b, p.value, bareTilde)
+		escape(&b, p.value, ".-_"+bare)
 	}
 	return strings.ToLower(b.String())
 }
 
-func escapeJava(b *strings.Builder, s string, bareTilde bool) {
+func escape(b *strings.Builder, s, bare string) {
 	const hex = "0123456789abcdef"
 	for _, c := range []byte(s) {
 		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9',
-			c == '.', c == '-', c == '*', c == '_', c == '~' && bareTilde:
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte(bare, c) >= 0:
 			b.WriteByte(c)
 		default:
 			b.WriteByte('%')
@@ -52,15 +50,17 @@ func sign(canonical, secret string) string {
 	return base64.StdEncoding.EncodeToString(mac.Sum(nil))
 }
 
-// signedBy reports whether signature is that of params under secret, with "~"
-// encoded either way.
+// bareForms are what clients leave bare in the values that they sign: Java's
+// form encoder "*", cloudstack-go, cmk and Python's cs "~" too, the
+// cluster-autoscaler only "~" (A09). No two values look alike in them.
+var bareForms = []string{"*", "*~", "~"}
+
+// signedBy reports whether signature is that of params under secret, in the
+// encoding of any client.
 func signedBy(params []pair, secret, signature string) bool {
-	java := canonicalString(params, false)
-	if hmac.Equal([]byte(sign(java, secret)), []byte(signature)) {
-		return true
-	}
-	bare := canonicalString(params, true)
-	return bare != java && hmac.Equal([]byte(sign(bare, secret)), []byte(signature))
+	return slices.ContainsFunc(bareForms, func(bare string) bool {
+		return hmac.Equal([]byte(sign(canonical(params, bare), secret)), []byte(signature))
+	})
 }
 
 // expiryLayouts are the forms of "expires"; Go's parser takes fractions of a
@@ -71,6 +71,9 @@ var expiryLayouts = []string{
 	"2006-01-02T15:04:05-07",    // 2026-11-07T18:39:31+00
 	"2006-01-02T15:04:05Z-0700", // the legacy 2026-11-07T18:39:31Z+0000
 }
+
+// maxValidity is how far ahead "expires" may be where that is enforced.
+const maxValidity = 15 * time.Minute
 
 // lapsed reports whether a value of "expires" is missing, unreadable or past.
 func lapsed(expires string, now time.Time) bool {

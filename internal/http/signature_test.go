@@ -8,6 +8,8 @@ import (
 
 // The vectors of cks.md §1.7, made with Java, and of clients.md §6, seen from
 // the cluster-autoscaler.
+//
+// Keeps: §1.7/1, §1.7/2, §1.7/3, §1.7/5, §1.7/vectors.
 func TestSignatureVectors(t *testing.T) {
 	t.Parallel()
 	own := func(nv ...string) []pair { return params(append(nv, "apiKey", adminKey, "response", "json")...) }
@@ -36,6 +38,8 @@ func TestSignatureVectors(t *testing.T) {
 }
 
 // cks.md §1.7 quotes the string that is signed for its third vector.
+//
+// Keeps: §1.7/1, §1.7/3, §1.7/4.
 func TestCanonicalString(t *testing.T) {
 	t.Parallel()
 	in := params("name", "my cluster *~(1)/é", "command", "listKubernetesClusters", "apiKey", adminKey, "response", "json")
@@ -49,6 +53,8 @@ func TestCanonicalString(t *testing.T) {
 }
 
 // Go and Python leave "~" bare, Java does not (clients.md §1): both sign.
+//
+// Keeps: §1.7/tilde.
 func TestTildeIsSignedEitherWay(t *testing.T) {
 	t.Parallel()
 	in := params("keyword", "a~b")
@@ -63,6 +69,8 @@ func TestTildeIsSignedEitherWay(t *testing.T) {
 }
 
 // The forms of "expires" in cks.md §1.7 and clients.md §1.
+//
+// Keeps: §1.7/expires, §1.7/expires-forms.
 func TestExpires(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 7, 18, 39, 30, 0, time.UTC)

@@ -13,6 +13,10 @@ import (
 const denied = "Caller does not have permission to operate with provided resource."
 
 // spec/cks.md §7 E12: access is checked at submission.
+//
+// Keeps: §3.1/5.
+// Keeps: §1.10/id-access.
+// Keeps: E12.
 func TestNobodyTouchesWhatBelongsToOthers(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, running(3))
@@ -81,6 +85,8 @@ func TestNobodyTouchesWhatBelongsToOthers(t *testing.T) {
 }
 
 // E12: nothing else about the request is told to who may not use the cluster.
+//
+// Keeps: §3.1/5.
 func TestAccessIsCheckedBeforeAnythingElse(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, running(1))
@@ -94,6 +100,8 @@ func TestAccessIsCheckedBeforeAnythingElse(t *testing.T) {
 }
 
 // spec/cks.md §2.3.
+//
+// Keeps: §2.3/jobid, §2.3/access, §2.3/access-admin.
 func TestJobsAreSeenByTheirAccount(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, running(2))
@@ -114,6 +122,9 @@ func TestJobsAreSeenByTheirAccount(t *testing.T) {
 }
 
 // spec/cks.md §2.6: without listall and id, an administrator sees his own.
+//
+// Keeps: §2.5/account, §2.5/listall, §2.6/user, §2.6/admin-own, §2.6/admin-listall, §2.6/admin-id.
+// Keeps: §2.6/service-errors, §2.8/listall.
 func TestListsShowWhatTheCallerMayAndWantsToSee(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, running(2))
@@ -157,8 +168,11 @@ func TestListsShowWhatTheCallerMayAndWantsToSee(t *testing.T) {
 			}
 		})
 	}
+	const nobody = "Unable to find account by name nobody"
 	_, _, err := s.Clusters(t.Context(), admin, cks.ClusterFilter{Account: "nobody"})
-	coded(t, err, cks.Invalid, "Unable to find account by name nobody")
+	coded(t, err, cks.Failed, nobody)
+	_, _, err = s.Jobs(t.Context(), admin, cks.JobFilter{Account: "nobody"})
+	coded(t, err, cks.Invalid, nobody)
 	if views, _, err := s.Clusters(t.Context(), admin, cks.ClusterFilter{ID: s.view.Cluster.ID}); err != nil || len(views) != 1 {
 		t.Errorf("by id: %d clusters, %v", len(views), err)
 	}
@@ -172,6 +186,8 @@ func TestListsShowWhatTheCallerMayAndWantsToSee(t *testing.T) {
 }
 
 // A06, spec/cks.md §2.6.
+//
+// Keeps: §2.6/clustertype.
 func TestListFiltersAreChecked(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 2})

@@ -25,6 +25,9 @@ func (s scene) clusters() int {
 }
 
 // A new cluster is there, held by its job, when the client gets the answer.
+//
+// Keeps: §4/fires-create, §8.4/create.
+// Keeps: §5.2/a, §5.2/e.
 func TestCreatedClusterIsHeldByItsJob(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, running(1))
@@ -106,6 +109,8 @@ func TestPublicIPIsFixedAndUsable(t *testing.T) {
 }
 
 // spec/cks.md §4: a delete holds the cluster, or is refused by a failed job.
+//
+// Keeps: §4/fires-delete, §4/fires-delete-refused.
 func TestDelete(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, running(1))

@@ -23,6 +23,9 @@ func (s *Service) Clusters(ctx context.Context, caller cks.Account, f cks.Cluste
 		f.ID = c.ID
 	}
 	owner, err := scope(ctx, s.store.Queries, caller, f.Account, f.ListAll || f.ID != "")
+	if cks.CodeOf(err) == cks.Invalid { // this command wraps it (cks.md §2.6)
+		return nil, 0, cks.Errorf(cks.Failed, "%w", err)
+	}
 	if err != nil {
 		return nil, 0, err
 	}

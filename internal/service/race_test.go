@@ -50,6 +50,11 @@ func atOnce(n int, call func(i int) (cks.Job, error)) ([]cks.Job, error) {
 
 // spec/cks.md §11.10, A44: of requests validated together one holds the
 // cluster; the others are refused with the state that it has now.
+//
+// Keeps: §3.6/validated, §4/conditional.
+// Keeps: §1.10/one-at-a-time.
+// Keeps: §5.1/5, §11/10, #14609.
+// Keeps: A44, seed/both-validated.
 func TestOneOfSixteenRequestsHolds(t *testing.T) {
 	t.Parallel()
 	const requests = 16
@@ -137,6 +142,9 @@ func (s scene) turn(c cks.Cluster) {
 
 // A request whose cluster changes under it is judged by what the cluster is
 // now, and nothing stays of the first try.
+//
+// Keeps: §3.6/judged-again.
+// Keeps: seed/changed-state, A48.
 func TestLostRaceIsJudgedAgain(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, running(2))
@@ -158,6 +166,9 @@ func TestLostRaceIsJudgedAgain(t *testing.T) {
 }
 
 // However often the cluster changes, the client gets an answer.
+//
+// Keeps: §3.6/judged-again.
+// Keeps: seed/changed-state.
 func TestRaceThatIsAlwaysLostIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, running(2))
@@ -177,6 +188,9 @@ func TestRaceThatIsAlwaysLostIsRefused(t *testing.T) {
 
 // A53: job and hold are one commit: when the hold fails there is no job, and
 // when the transaction dies there is neither, nor is any runner told.
+//
+// Keeps: §3.6/validated.
+// Keeps: A53, seed/no-window.
 func TestJobAndHoldAreOneCommit(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, running(2))
@@ -226,6 +240,8 @@ func TestJobAndHoldAreOneCommit(t *testing.T) {
 
 // An error that is no refusal is no job: the client must not take our own
 // trouble for an answer.
+//
+// Keeps: §3/own-trouble.
 func TestOwnFailureIsNoRefusal(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, running(1))

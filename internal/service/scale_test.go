@@ -15,6 +15,11 @@ import (
 )
 
 // design.md §1.3: check, transition and job are one commit.
+//
+// Keeps: §4/fires-scale-up, §3.6/validated.
+// Keeps: §1.10/owner, §1.11/pending.
+// Keeps: §5.2/state.
+// Keeps: seed/no-window, seed/as-validated.
 func TestAcceptedScaleHoldsTheClusterForItsJob(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, running(2))
@@ -35,6 +40,10 @@ func TestAcceptedScaleHoldsTheClusterForItsJob(t *testing.T) {
 }
 
 // spec/cks.md §4: each kind of work takes hold by its own event.
+//
+// Keeps: §4/fires-scale-down, §4/Alert-scales.
+// Keeps: §5.3/state, §5.4/state.
+// Keeps: seed/alert-to-scaling.
 func TestScaleDownOfAClusterInAlertHoldsIt(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, storetest.Spec{State: cks.Alert, Control: 1, Workers: 2})
@@ -50,6 +59,10 @@ func TestScaleDownOfAClusterInAlertHoldsIt(t *testing.T) {
 
 // spec/cks.md §2.4: what is found out inside the job upstream is told by a
 // failed job. design.md §3: it never holds the cluster.
+//
+// Keeps: §3/failed-job, §3/changes-nothing.
+// Keeps: §2.9/failed-job.
+// Keeps: §5.1/1.
 func TestRefusedScaleChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, running(2))
@@ -77,6 +90,9 @@ func TestRefusedScaleChangesNothing(t *testing.T) {
 }
 
 // A46, spec/cks.md §3.4; design.md §4.2.
+//
+// Keeps: §3.4/success, §4/fires-no-op.
+// Keeps: A46.
 func TestRepeatedTargetIsDoneAtOnce(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, running(3))
@@ -100,14 +116,23 @@ func TestRepeatedTargetIsDoneAtOnce(t *testing.T) {
 }
 
 // A46: in Alert the same is refused, as it would hide what is wrong.
+//
+// Keeps: §3.4/alert, §3.6/A2.
+// Keeps: A46, seed/neither-stays-alert.
 func TestRepeatedTargetIsRefusedInAlert(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, storetest.Spec{State: cks.Alert, Control: 1, Workers: 3})
 	job := s.scale(cks.ScaleRequest{Size: new(int64(3))})
 	s.refused(job, "Kubernetes cluster "+s.view.Cluster.Name+" is in Alert state; only its size can be changed or nodes removed, and the request does neither")
+	if c := s.now().Cluster; c.State != cks.Alert {
+		t.Errorf("the cluster is %s", c.State)
+	}
 }
 
 // spec/cks.md §7 E5: upstream accepts a size in Created and forgets it.
+//
+// Keeps: §3.3/size-created.
+// Keeps: §5.2/created, E5.
 func TestCreatedClusterRecordsWhatWasAsked(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, storetest.Spec{State: cks.Created, Control: 1, Workers: 1})
@@ -126,6 +151,10 @@ func TestCreatedClusterRecordsWhatWasAsked(t *testing.T) {
 
 // spec/cks.md §1.3, §2.9: a uuid that names nothing is an error at once, a
 // number is found out by the command.
+//
+// Keeps: §3.1/1-offering, §3.1/2-number, §3.1/11a.
+// Keeps: §1.3/uuid-number, §1.3/uuid-minus-one, §2.9/unknown-id.
+// Keeps: A34.
 func TestUnknownIDs(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, running(2))
@@ -164,6 +193,9 @@ func TestUnknownIDs(t *testing.T) {
 
 // spec/cks.md §1.3: uuids match in any case, and internal numbers are accepted.
 // design.md §4.3: nodeids are trimmed.
+//
+// Keeps: §3.1/10b-repeated.
+// Keeps: §1.3/uuid-case, §1.3/uuid-number, §1.3/list-trimmed-ids.
 func TestIDsMayBeWrittenInManyWays(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, running(3))
@@ -183,6 +215,8 @@ func TestIDsMayBeWrittenInManyWays(t *testing.T) {
 }
 
 // A18, design.md §4.3: the whole request is refused.
+//
+// Keeps: §3.1/10b.
 func TestNodesOfAnotherClusterAreRefused(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, running(3))
@@ -192,6 +226,9 @@ func TestNodesOfAnotherClusterAreRefused(t *testing.T) {
 }
 
 // spec/cks.md §1.3: uuids resolve to removed rows, and the command refuses them.
+//
+// Keeps: §3.1/2-removed.
+// Keeps: §1.3/uuid-removed.
 func TestRemovedClusterIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, running(1))
@@ -203,6 +240,9 @@ func TestRemovedClusterIsRefused(t *testing.T) {
 }
 
 // A43: every repeat of a removal that was done is refused; nothing else goes.
+//
+// Keeps: §1.3/uuid-removed.
+// Keeps: A43.
 func TestRepeatedRemovalIsRefused(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, running(5))
@@ -221,6 +261,8 @@ func TestRepeatedRemovalIsRefused(t *testing.T) {
 }
 
 // A45: later requests are refused and leave the first alone.
+//
+// Keeps: A45, seed/second-refused.
 func TestLaterRequestLeavesTheFirstAlone(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, running(3))
@@ -239,6 +281,9 @@ func TestLaterRequestLeavesTheFirstAlone(t *testing.T) {
 }
 
 // A47: a client that gave up sends the same again, during and after the job.
+//
+// Keeps: §1.10/offering-access.
+// Keeps: A47.
 func TestRepeatAfterAClientGaveUp(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, running(2))
@@ -256,6 +301,8 @@ func TestRepeatAfterAClientGaveUp(t *testing.T) {
 }
 
 // spec/cks.md §1.10.
+//
+// Keeps: §1.10/customjobid, §1.10/customjobid-form, §1.10/customjobid-used.
 func TestCustomJobID(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, running(2))
@@ -272,6 +319,9 @@ func TestCustomJobID(t *testing.T) {
 }
 
 // spec/cks.md §3.1 13: the limits are those of the cluster's owner, whoever asks.
+//
+// Keeps: §3.1/13-owner.
+// Keeps: §1.10/owner.
 func TestLimitsOfTheOwnerCount(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, running(2))
@@ -284,7 +334,7 @@ func TestLimitsOfTheOwnerCount(t *testing.T) {
 		return must(job, err)(t)
 	}
 	s.refused(ask(4), "Resource limits prevent scaling the cluster: the account may use 4 VMs, uses 3 and needs 2 more")
-	if job := ask(3); job.Status != cks.JobPending {
+	if job := ask(3); job.Status != cks.JobPending || job.Account.ID != admin.ID {
 		t.Fatalf("job is %+v", job)
 	}
 }

@@ -75,6 +75,9 @@ func TestKeyringDropsOldKeysFirst(t *testing.T) {
 	}
 }
 
+// A key is that of its account, known at once; any other is unauthorized.
+//
+// Keeps: §1.7/unknown-key, §1.7/key-access.
 func TestAuthenticate(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, running(1))
