@@ -85,6 +85,12 @@ func (c *client) denied(want, command string, params ...string) {
 
 // Neither of two accounts sees or touches what is the other's; a root admin
 // sees everything when he asks for it (cks.md §2.3, §2.6, §2.9; design.md §3).
+//
+// Keeps: §3.1/5.
+// Keeps: §1.9/refusal, §1.10/id-access, §2.9/531, §2.9/job-of-another.
+// Keeps: §2.3/access, §2.3/access-admin, §2.4/denied, §2.5/account, §2.5/listall, §2.6/isrecursive.
+// Keeps: §2.6/projectid-all, §2.6/user, §2.6/others, §2.6/admin-own, §2.6/admin-listall, §2.6/admin-id, §2.8/listall.
+// Keeps: E12.
 func TestAccountsAreKeptApart(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, map[string]string{"CKSCALE_SCAN_INTERVAL": "1h"})
@@ -235,6 +241,8 @@ func (l *lab) seesAll(tenants ...*tenant) {
 
 // A node of somebody else's cluster cannot be taken out through one's own, and
 // an account's own cluster is its own to delete.
+//
+// Keeps: §1.9/scale, §1.10/offering-access.
 func TestForeignNodeIDsAreRefused(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, nil)
@@ -249,6 +257,8 @@ func TestForeignNodeIDsAreRefused(t *testing.T) {
 	}
 	l.consistent()
 	ann.do("scaleKubernetesCluster", "id="+id, "size=2")
+	large := ann.call("listServiceOfferings", "name=large").list("serviceoffering")[0].text("id") // admin has added it
+	ann.do("scaleKubernetesCluster", "id="+id, "serviceofferingid="+large)
 	ann.do("deleteKubernetesCluster", "id="+id)
 	if list := ann.call("listKubernetesClusters"); len(list) != 0 {
 		t.Errorf("left: %v", list)

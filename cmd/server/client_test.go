@@ -5,7 +5,6 @@ import (
 	"crypto/sha1"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -25,7 +24,8 @@ type client struct {
 }
 
 // demo starts a server with the demo cluster on a database of its own and
-// returns a client of the account admin. More environment may be given.
+// returns a client of the account admin. More environment may be given. When
+// the test has ended, the scenario is settled.
 func demo(t testing.TB, env map[string]string) *client {
 	t.Helper()
 	all := map[string]string{
@@ -36,7 +36,9 @@ func demo(t testing.TB, env map[string]string) *client {
 		all[name] = value
 	}
 	s := launch(t, all)
-	return &client{t, apiURL(s.serving(t)), keys{"admin-key", "admin-secret"}}
+	c := &client{t, apiURL(s.serving(t)), keys{"admin-key", "admin-secret"}}
+	c.settles()
+	return c
 }
 
 // signed is the query string of a request, as clients.md §3 has it.
@@ -248,34 +250,4 @@ func (c *client) ready(vmID string) string {
 		}
 	}
 	return ""
-}
-
-// consistent checks that size, VM list and simulated cloud agree: the
-// invariants that hold whenever no job is live (reports.md I1-I3).
-func (c *client) consistent() {
-	c.Helper()
-	cluster := c.cluster()
-	vms := cluster.list("virtualmachines")
-	if got := fmt.Sprint(cluster["size"]); got != fmt.Sprint(len(c.workers())) {
-		c.Errorf("size is %s and %d workers are listed", got, len(c.workers()))
-	}
-	listed := map[string]bool{}
-	for _, vm := range vms {
-		listed[vm.text("id")] = true
-	}
-	exist := c.call("querySimulator", "clusterid="+cluster.text("id")).list("vm")
-	for _, vm := range exist {
-		if !listed[vm.text("id")] {
-			c.Errorf("orphan VM %s", vm.text("name"))
-		}
-		if vm["isoattached"] == true {
-			c.Errorf("the ISO is still attached to %s", vm.text("name"))
-		}
-	}
-	if len(exist) != len(vms) {
-		c.Errorf("%d VMs are listed and %d exist", len(vms), len(exist))
-	}
-	if s := cluster.text("state"); s == "Scaling" {
-		c.Error("Scaling without a live job")
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -35,7 +36,9 @@ func TestClientsSignAsTheRealOnes(t *testing.T) {
 }
 
 // Every client lists, scales, follows the job, and reads refusals, in its own
-// style (clients.md §2-§6, A01-A05, A08, A11).
+// style (clients.md §2-§6, A01-A06, A08, A11).
+//
+// Keeps: A01, A02, A03, A04, A05, A06, A11, §2.2/jobid-only, §2.3/success.
 func TestClientsScaleInTheirOwnStyle(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, nil)
@@ -64,6 +67,9 @@ func (c *client) scalesLike(d dialect, id, offering string) {
 	if *up.Size != 3 || up.State != "Running" || len(up.VirtualMachines) != 4 {
 		c.Errorf("%s: scaled up to %+v", d.name, up)
 	}
+	if list, _ = c.listed(d, "id="+id); len(list) != 1 || !reflect.DeepEqual(list[0], up) { // the result is the final one (A05)
+		c.Errorf("%s: listed %+v after %+v", d.name, list, up)
+	}
 	last := up.VirtualMachines[3].ID
 	down := c.scaled(d, "id="+id, "nodeids="+last)
 	if *down.Size != 2 || down.State != "Running" || slices.ContainsFunc(down.VirtualMachines, func(v typedVM) bool { return v.ID == last }) {
@@ -77,12 +83,13 @@ func (c *client) scalesLike(d dialect, id, offering string) {
 	if text := c.failed(c.polled(d, c.submit(d, "scaleKubernetesCluster", "id="+id, "nodeids="+two))); text != "Can not remove all nodes from a cluster" {
 		c.Errorf("%s: refused with %q", d.name, text)
 	}
-	gone := "11111111-2222-3333-4444-555555555555"
-	for _, command := range []string{"listKubernetesClusters", "scaleKubernetesCluster"} { // A06
-		r := c.speak(d, command, "id="+gone)
-		if r.status != 431 || r.answer["errorcode"] != 431.0 || r.answer["cserrorcode"] != 9999.0 || !strings.Contains(r.answer.text("errortext"),
-			"Invalid parameter id value="+gone+" due to incorrect long value format, or entity does not exist") {
-			c.Errorf("%s: %s of an unknown id: %d %s", d.name, command, r.status, r.raw)
+	for _, gone := range []string{"11111111-2222-3333-4444-555555555555", "not-a-uuid"} { // A06
+		for _, command := range []string{"listKubernetesClusters", "scaleKubernetesCluster"} {
+			r := c.speak(d, command, "id="+gone)
+			if r.status != 431 || r.answer["errorcode"] != 431.0 || r.answer["cserrorcode"] != 9999.0 || !strings.Contains(r.answer.text("errortext"),
+				"Invalid parameter id value="+gone+" due to incorrect long value format, or entity does not exist") {
+				c.Errorf("%s: %s of an unknown id: %d %s", d.name, command, r.status, r.raw)
+			}
 		}
 	}
 }
@@ -151,17 +158,22 @@ func TestCmkLearnsEveryCommand(t *testing.T) {
 }
 
 // Whatever makes a scale fail, the job says so in the one way that clients
-// understand (A08).
+// understand, and names the cluster, the node and the cause (A08).
+//
+// Keeps: A08, §2.3/failure, §2.4/scaling.
+// Keeps: §2.9/530, §2.9/failed-job.
+// Keeps: §2.4/uncaught.
 func TestFailedJobsSayWhy(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, map[string]string{"CKSCALE_SCALE_TIMEOUT": "2s", "CKSCALE_DRAIN_TIMEOUT": "100ms"})
-	ids := l.create("refused", "provisioning", "draining", "late")
+	ids := l.create("refused", "provisioning", "draining", "late", "panicking")
 	cases := map[string]func(*testing.T){}
 	for i, s := range []struct{ name, fault, want, size string }{
-		{"refused", "", "Maximum cluster size can not exceed 10", "10"},
-		{"provisioning", "vm.create=fail:no host left", "no host left", "3"},
-		{"draining", "node.drain=fail:budget", "budget", "1"},
-		{"late", "node.join=fail", "new nodes joined", "3"},
+		{"refused", "", `^Kubernetes cluster : refused cannot be scaled for size, 0$`, "0"},
+		{"provisioning", "vm.create=fail:no host left", `cluster : provisioning\b.* VM provisioning-node-[0-9a-f]{11}\b.* no host left`, "3"},
+		{"draining", "node.drain=fail:budget", `cluster draining\b.* node: draining-node-[0-9a-f]{11}\b.* budget`, "1"},
+		{"late", "node.join=fail", `cluster : late\b.* 0 of 2 new nodes joined: .* 2 are ready and 4 are expected\b.* late-node-[0-9a-f]{11}\b`, "3"},
+		{"panicking", "vm.create=panic", `cluster : panicking\b.* VM panicking-node-[0-9a-f]{11}\b.*: the call panicked$`, "3"},
 	} {
 		cases[s.name] = func(t *testing.T) {
 			c := l.in(t)
@@ -172,7 +184,7 @@ func TestFailedJobsSayWhy(t *testing.T) {
 				c.simulate(name, value, "clusterid="+ids[i])
 			}
 			text := c.failed(c.polled(dialects[1], c.submit(dialects[1], "scaleKubernetesCluster", "id="+ids[i], "size="+s.size)))
-			if !strings.Contains(text, s.want) {
+			if !regexp.MustCompile(s.want).MatchString(text) {
 				t.Errorf("the job says %q", text)
 			}
 		}
@@ -180,10 +192,15 @@ func TestFailedJobsSayWhy(t *testing.T) {
 	many(t, len(cases), cases)
 }
 
+var isUUID = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+
 var hostName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 // VM names are host names, and those of the nodes, whatever the cluster is
 // called: the autoscaler finds nodes by them (A13).
+//
+// Keeps: A13.
+// Keeps: §8.1/node-name.
 func TestNodesAreFoundByTheNamesOfVMs(t *testing.T) {
 	t.Parallel()
 	c := demo(t, nil)
@@ -206,6 +223,9 @@ func TestNodesAreFoundByTheNamesOfVMs(t *testing.T) {
 }
 
 // count is of all pages, pages are a pair, filters combine (A22, A23, A24).
+//
+// Keeps: A22, A23, A24.
+// Keeps: §2.6/count, §2.6/empty, §2.6/past-end, §2.6/unlimited, §2.8/paging.
 func TestListsCountAllPages(t *testing.T) {
 	t.Parallel()
 	c := demo(t, nil)
@@ -243,7 +263,14 @@ func TestListsCountAllPages(t *testing.T) {
 	if r := c.speak(d, "listKubernetesClusters", "name=none"); string(r.raw) != "{}" {
 		t.Errorf("an empty list is %s", r.raw)
 	}
-	var vms struct{ VirtualMachine []typedVM }
+	var vms struct {
+		Count          int
+		VirtualMachine []typedVM
+	}
+	c.speak(d, "listVirtualMachines", "page=2", "pagesize=8").into(t, &vms)
+	if n := len(vms.VirtualMachine); n != 5 || vms.Count != 5+4*2 {
+		t.Errorf("page 2 has %d of %d VMs", n, vms.Count)
+	}
 	c.speak(d, "listVirtualMachines").into(t, &vms)
 	if n := len(vms.VirtualMachine); n != 5+4*2 {
 		t.Errorf("%d VMs", n)
@@ -255,7 +282,10 @@ func TestListsCountAllPages(t *testing.T) {
 	}
 }
 
-// The time that the API prints for a job finds the job (A12).
+// The time that the API prints for a job finds the job, and what is no time is
+// refused (A12).
+//
+// Keeps: A12, §2.1/dates, §2.5/startdate.
 func TestPrintedDateIsAFilter(t *testing.T) {
 	t.Parallel()
 	c := demo(t, nil)
@@ -280,6 +310,9 @@ func TestPrintedDateIsAFilter(t *testing.T) {
 			if r.status != http.StatusOK || len(r.answer.list("asyncjobs")) != want {
 				t.Errorf("%s: since %s: %d %s", d.name, date, r.status, r.raw)
 			}
+		}
+		if r := c.speak(d, "listAsyncJobs", "startdate="+list[0].text("created")+"x"); r.status != 431 {
+			t.Errorf("%s: a malformed date: %d %s", d.name, r.status, r.raw)
 		}
 	}
 	c.simulate("node.join", "clear")

@@ -39,7 +39,9 @@ func newLab(t testing.TB, env map[string]string) *lab {
 		all[name] = value
 	}
 	s := launch(t, all)
-	return &lab{&client{t, apiURL(s.serving(t)), adminKeys}, s, all["DATABASE_URL"]}
+	c := &client{t, apiURL(s.serving(t)), adminKeys}
+	c.settles()
+	return &lab{c, s, all["DATABASE_URL"]}
 }
 
 // in is the same client in a subtest.
@@ -326,7 +328,7 @@ func (c *client) submit(d dialect, command string, params ...string) string {
 	r := c.speak(d, command, params...)
 	var accepted map[string]string
 	r.into(c, &accepted)
-	if r.status != http.StatusOK || r.key != strings.ToLower(command)+"response" || len(accepted) != 1 || accepted["jobid"] == "" {
+	if r.status != http.StatusOK || r.key != strings.ToLower(command)+"response" || len(accepted) != 1 || !isUUID.MatchString(accepted["jobid"]) {
 		c.Fatalf("%s: %d %s %s", d.name, r.status, r.key, r.raw)
 	}
 	return accepted["jobid"]

@@ -74,6 +74,10 @@ func lostFirstAndThird(c *client, before, now []string, _ map[string]int) {
 // TestServerIsKilledAtEveryStep kills the server at every step of a scale-up
 // and of both scale-downs, when the step has acted and when that is recorded.
 // The next server ends the job as if nothing had happened (A50, A51).
+//
+// Keeps: §2.3/restart.
+// Keeps: §5.9/restart, §5.9/no-dead-end, #14609.
+// Keeps: A50.
 func TestServerIsKilledAtEveryStep(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(*testing.T){}
@@ -149,6 +153,9 @@ type undoing struct {
 // TestServerIsKilledWhileItUndoes kills the server at every step that follows
 // when a scaling has failed. The next server ends the job as failed, with the
 // cluster as it was.
+//
+// Keeps: §5.9/restart, §6/never.
+// Keeps: A50.
 func TestServerIsKilledWhileItUndoes(t *testing.T) {
 	t.Parallel()
 	cases := map[string]func(*testing.T){}
@@ -223,11 +230,24 @@ func (c *client) grown(job string) {
 	c.whole()
 }
 
+// takesNoJobs waits until the server, which is told to stop, refuses them.
+func (c *client) takesNoJobs() {
+	c.Helper()
+	id := c.id()
+	c.until("no more jobs", 15*time.Second, func() bool {
+		status, a := c.send("scaleKubernetesCluster", "id="+id, "size=3")
+		return status == 503 && a.text("errortext") == "Maintenance or Shutdown has been initiated on this management server. Can not accept new jobs"
+	})
+	c.call("listKubernetesClusters")
+}
+
 // longLease is a lease that no test lives to see the end of.
 const longLease = "1h"
 
 // TestRestartTakesJobsUpAtOnce: with the embedded database, which dies with its
 // server, a restart waits for no lease (design.md §5).
+//
+// Keeps: A50.
 func TestRestartTakesJobsUpAtOnce(t *testing.T) {
 	t.Parallel()
 	env := childEnv(t, map[string]string{
@@ -240,6 +260,8 @@ func TestRestartTakesJobsUpAtOnce(t *testing.T) {
 
 // TestOtherServerGoesOn: of two servers, the one that executes the job is
 // killed.
+//
+// Keeps: A50.
 func TestOtherServerGoesOn(t *testing.T) {
 	t.Parallel()
 	env := childEnv(t, nil)
@@ -261,13 +283,17 @@ func TestOtherServerGoesOn(t *testing.T) {
 
 // TestStoppedServerHandsOver: a server that is told to stop in a step that
 // hangs ends after the grace period, and leaves the job to another one at once
-// (A52).
+// (A52). Till then it answers reads and takes no more jobs (cks.md §1.11).
+//
+// Keeps: §1.11/503.
+// Keeps: A52.
 func TestStoppedServerHandsOver(t *testing.T) {
 	t.Parallel()
 	env := childEnv(t, map[string]string{"CKSCALE_LEASE": longLease})
 	server := spawn(t, env)
 	job, _ := hanging(server.client(), env)
 	server.tell(syscall.SIGTERM)
+	server.client().takesNoJobs()
 	other := spawn(t, env)
 	server.gone(stepGrace + requestGrace + 20*time.Second)
 	if server.err != nil {

@@ -75,6 +75,9 @@ var innerAnswer = regexp.MustCompile(`(?i)sql|pgx|pool|socket|\.s\.PGSQL|/tmp|di
 // While the database is gone every command says so at once, in JSON; when it is
 // back, requests work again and a job that was under way ends, without a
 // restart.
+//
+// Keeps: A07.
+// Keeps: A28.
 func TestDatabaseLostAndBack(t *testing.T) {
 	t.Parallel()
 	pg := newPrivate(t)
@@ -183,6 +186,8 @@ func (l *lab) logsNothing() {
 
 // Each of the server's connections, the one that listens too, can be cut at
 // any time: at worst one request is answered with 503, and jobs go on (A56).
+//
+// Keeps: A56.
 func TestConnectionsCutOneByOne(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, map[string]string{"CKSCALE_LOG_LEVEL": "DEBUG", "CKSCALE_LEASE": "1s", "CKSCALE_SCAN_INTERVAL": "200ms"})

@@ -2,8 +2,8 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +14,11 @@ import (
 
 // TestStoppedWorkerMeansAlert is S1, and the end of S5: started again, the
 // cluster is Running (cks.md §11.1, §11.9).
+//
+// Keeps: §8.6/stop, §4/fires-scanner.
+// Keeps: §2.8/stopped.
+// Keeps: §11/1, §11/9, #14603.
+// Keeps: seed/S1, seed/S5, seed/scanner-alert.
 func TestStoppedWorkerMeansAlert(t *testing.T) {
 	t.Parallel()
 	c := demo(t, nil)
@@ -31,6 +36,10 @@ func TestStoppedWorkerMeansAlert(t *testing.T) {
 
 // TestAlertScalesUp is S2: size 2 to 3 with one worker stopped. The result is
 // the final one; the scanner puts the cluster back in Alert (cks.md §11.2).
+//
+// Keeps: §3.6/accepted.
+// Keeps: §11/2, §5.2/5, §5.2/iso-after-ready, §6/after-scale, #14603.
+// Keeps: seed/S2, seed/S2-result, seed/alert-scales, seed/scanner-alert-again, seed/iso-after-join.
 func TestAlertScalesUp(t *testing.T) {
 	t.Parallel()
 	c := demo(t, map[string]string{"CKSCALE_SIM_SPEED": "20"})
@@ -68,6 +77,9 @@ func (c *client) isoHeldUntilReady(job string) (seen bool) {
 				seen, still, attached = true, true, vm.text("id")
 			}
 		}
+		if ended && still {
+			c.Fatal("the job has ended with the ISO attached")
+		}
 		if seen && !still {
 			for _, node := range world.list("node") {
 				if node.text("vmid") == attached && node.text("ready") == "True" {
@@ -85,6 +97,9 @@ func (c *client) isoHeldUntilReady(job string) (seen bool) {
 // with worker 1 long down, worker 2 is stopped just before size=3. The 3
 // control nodes and its stale Ready make the expected 4 at once; the scale-up
 // keeps waiting for the new node (cks.md §11.3).
+//
+// Keeps: §11/3, §5.2/by-name, §5.2/iso-after-ready.
+// Keeps: seed/S2-stale, seed/S2-alert, seed/S2-then-down, seed/S2-then-up, seed/by-name, seed/iso-after-join.
 func TestStaleReadyDoesNotEndScaleUp(t *testing.T) {
 	t.Parallel()
 	c := demo(t, map[string]string{"CKSCALE_SIM_SPEED": "10"})
@@ -122,6 +137,11 @@ func TestStaleReadyDoesNotEndScaleUp(t *testing.T) {
 
 // TestAlertScalesDown is S3: the stopped worker goes first and undrained, its
 // node object too; with two stopped, both go (cks.md §11.4).
+//
+// Keeps: §3.6/accepted.
+// Keeps: §2.7/gone.
+// Keeps: §11/4, §5.3/down-first, #14603.
+// Keeps: seed/S3, seed/S3-two, seed/alert-scales, seed/no-drain, seed/node-object.
 func TestAlertScalesDown(t *testing.T) {
 	t.Parallel()
 	for down := 1; down <= 2; down++ {
@@ -155,6 +175,10 @@ func TestAlertScalesDown(t *testing.T) {
 // TestAlertRemovesNamedWorker is S4, asked for as the cluster-autoscaler does;
 // a scale-up follows, and the same request again is refused (cks.md §11.5, A25,
 // A43).
+//
+// Keeps: §3.6/accepted.
+// Keeps: §11/5, §5.4/down, #14603.
+// Keeps: seed/S4, seed/S4-then-up, seed/accept-nodeids.
 func TestAlertRemovesNamedWorker(t *testing.T) {
 	t.Parallel()
 	c := demo(t, nil)
@@ -175,6 +199,10 @@ func TestAlertRemovesNamedWorker(t *testing.T) {
 
 // TestAlertRefusals is S5a-e, with the other rules of cks.md §3.6 and what is
 // accepted all the same (§11.6-8).
+//
+// Keeps: §3.6/A1, §3.6/A1-same, §3.6/A2, §3.6/A3, §3.6/A6, §3.6/A6-first, §3.6/A7.
+// Keeps: §11/6, §11/7, §11/8.
+// Keeps: seed/S5a, seed/S5b, seed/S5c, seed/S5d, seed/S5e, seed/running-offering.
 func TestAlertRefusals(t *testing.T) {
 	t.Parallel()
 	c := demo(t, nil)
@@ -201,7 +229,9 @@ func TestAlertRefusals(t *testing.T) {
 		t.Errorf("refused requests made or destroyed %d VMs", n)
 	}
 	// The offering and autoscaling that it has already may be sent along.
-	c.do("scaleKubernetesCluster", "id="+id, "size=3", "serviceofferingid="+offering["small"], "autoscalingenabled=false")
+	c.do("scaleKubernetesCluster", "id="+id, "size=3", "serviceofferingid="+offering["small"], "autoscalingenabled=false",
+		"nodeofferings[0].node=worker", "nodeofferings[0].offering="+offering["small"],
+		"nodeofferings[1].node=control", "nodeofferings[1].offering="+offering["small"])
 	c.inState("Alert")
 	c.do("stopVirtualMachine", "id="+control[2])
 	down := "is in Alert state and a control or etcd node VM is down; recover the control plane before scaling the cluster"
@@ -226,6 +256,9 @@ func TestAlertRefusals(t *testing.T) {
 
 // TestOneOfManyScalesHoldsCluster: sixteen requests at once; the others are
 // refused with the state in the text (cks.md §11.10, A44, A45).
+//
+// Keeps: §11/10, #14609.
+// Keeps: seed/both-validated, seed/second-refused.
 func TestOneOfManyScalesHoldsCluster(t *testing.T) {
 	t.Parallel()
 	c := demo(t, map[string]string{"CKSCALE_SIM_SPEED": "10"})
@@ -256,6 +289,8 @@ func TestOneOfManyScalesHoldsCluster(t *testing.T) {
 
 // TestNodeThatNeverJoins: the job fails at the deadline, the ISO is out and the
 // VM gone (cks.md §11.11).
+//
+// Keeps: §11/11.
 func TestNodeThatNeverJoins(t *testing.T) {
 	t.Parallel()
 	c := demo(t, map[string]string{"CKSCALE_SCALE_TIMEOUT": "3s"})
@@ -267,6 +302,9 @@ func TestNodeThatNeverJoins(t *testing.T) {
 
 // TestDownWorkerGoesFirstWhileRunning: whether or not the scanner has seen it
 // (cks.md §11.12).
+//
+// Keeps: §11/12.
+// Keeps: seed/running-down-first.
 func TestDownWorkerGoesFirstWhileRunning(t *testing.T) {
 	t.Parallel()
 	c := demo(t, nil)
@@ -283,6 +321,9 @@ func TestDownWorkerGoesFirstWhileRunning(t *testing.T) {
 }
 
 // TestClusterLife: create, scale, delete, as the Terraform provider does it.
+//
+// Keeps: §4/fires-create, §4/fires-delete, §8.1/control-worker, §8.3/order, §8.4/capacity.
+// Keeps: D6.
 func TestClusterLife(t *testing.T) {
 	t.Parallel()
 	c := demo(t, nil)
@@ -297,14 +338,27 @@ func TestClusterLife(t *testing.T) {
 	if made.text("id") != id || made.text("state") != "Running" || len(made.list("virtualmachines")) != 3 {
 		t.Fatalf("created: %v", job)
 	}
-	for _, vm := range made.list("virtualmachines") {
-		if name := vm.text("name"); !strings.HasPrefix(name, "life-") || name != strings.ToLower(name) {
-			t.Errorf("VM name %s", name)
+	for i, stem := range []string{"etcd-1", "control", "node"} { // in the order in which they are made
+		vm := made.list("virtualmachines")[i]
+		if name := vm.text("name"); !regexp.MustCompile("^life-"+stem+"-[0-9a-f]{11}$").MatchString(name) || vm.text("displayname") != name {
+			t.Errorf("VM %d is named %s, and %s", i, name, vm.text("displayname"))
 		}
+	}
+	if made.text("cpunumber") != "6" || made.text("memory") != "6144" {
+		t.Errorf("created with %s vCPUs, %s MB", made.text("cpunumber"), made.text("memory"))
 	}
 	grown := c.do("scaleKubernetesCluster", "id="+id, "size=3", "serviceofferingid="+offering).object("kubernetescluster")
 	if grown["size"] != 3.0 || grown.text("cpunumber") != "10" || grown.text("memory") != "10240" {
 		t.Errorf("scaled: %v", grown)
+	}
+	vms := c.call("listVirtualMachines", "kubernetesclusterid="+id).list("virtualmachine")
+	for _, vm := range vms { // of every type
+		if vm.text("templateid") == "" || vm.text("templateid") != made.text("templateid") {
+			t.Errorf("%s has template %q, the cluster %q", vm.text("name"), vm.text("templateid"), made.text("templateid"))
+		}
+	}
+	if len(vms) != 5 {
+		t.Errorf("%d VMs", len(vms))
 	}
 	if gone := c.do("deleteKubernetesCluster", "id="+id); gone["success"] != true || len(gone) != 1 {
 		t.Errorf("deleted: %v", gone)

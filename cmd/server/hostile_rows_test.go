@@ -54,7 +54,8 @@ var badInputs = []badInput{
 	{"ids", "listVirtualMachines", "ids={worker1},x", 431, noEntity},
 	{"ids", list, "domainid=" + unknown, 431, noEntity},
 	{"ids", list, "projectid=" + unknown, 431, noEntity},
-	{"ids", list, "account=nobody", 431, "Unable to find account by name nobody"},
+	{"§2.6", list, "account=nobody", 530, "Unable to find account by name nobody"},
+	{"ids", "listAsyncJobs", "account=nobody", 431, "Unable to find account by name nobody"},
 	{"ids", list, "clustertype=Bogus", 530, "Unable to resolve cluster type Bogus to a supported value"},
 	{"ids", "listApis", "name=nope", 530, "unable to find an api by that name"},
 	{"§1.10", scale, "id={cluster} size=3 customjobid=x", 431, "UUID: x doesn't follow the UUID format"},
@@ -96,6 +97,7 @@ var badInputs = []badInput{
 
 	// What is asked at once
 	{"A17", scale, "id={cluster} size=2 nodeids={worker1}", 200, mixed},
+	{"A17", scale, "id={cluster} size=1 nodeids={worker1}", 200, mixed},
 	{"A17", scale, "id={cluster} nodeids={worker1} serviceofferingid={large}", 200, mixed},
 	{"A17", scale, "id={cluster} nodeids={worker1} nodeofferings[0].node=worker nodeofferings[0].offering={large}", 200, mixed},
 	{"A17", scale, "id={cluster}", 200, "either service offering or cluster size or nodeids to be removed or autoscaling must be passed"},
@@ -175,6 +177,7 @@ var badInputs = []badInput{
 	// Commands
 	{"§2.9", "scalekubernetescluster", "id={cluster} size=3", 401, "unable to verify user credentials"},
 	{"§2.9", "scaleKubernetesCluster␣", "id={cluster} size=3", 401, "unable to verify user credentials"},
+	{"§2.7", "upgradeKubernetesCluster", "id={cluster} kubernetesversionid={version}", 401, "unable to verify user credentials"},
 	{"§2.9", "dropEverything", "", 401, "unable to verify user credentials"},
 	{"§2.9", "", "id={cluster} size=3", 401, "unable to verify user credentials"},
 

@@ -135,6 +135,15 @@ func upper(s string) string {
 }
 
 // TestBadInputChangesNothing sends every bad input in every encoding.
+//
+// Keeps: A14, A15, A16, A17, A18, A19, A20, §3/failed-job, §3/changes-nothing, §3.1/1-incomplete, §3.1/1-type.
+// Keeps: §3.1/1-offering, §3.1/2-number, §3.1/4-nothing, §3.1/4-bounds, §3.1/5-projects, §3.1/10b-repeated.
+// Keeps: §3.1/10b-empty, §3.1/10-kinds, §3.1/11a, §3.1/11b.
+// Keeps: §1.2/map-fields, §1.2/command-value, §1.3/string-length, §1.3/uuid, §1.3/uuid-minus-one, §1.3/number.
+// Keeps: §1.4/malformed, §1.4/bare, §1.10/customjobid-form, §1.10/customjobid-used, §2.9/missing-id, §2.9/bad-size.
+// Keeps: §2.9/unknown-id, §2.9/empty-id, §2.9/failed-job.
+// Keeps: A06, A12, A23, §2.3/jobid, §2.4/validation, §2.4/submission, §2.6/clustertype, §2.6/page-pair.
+// Keeps: §2.6/page-size, §2.6/service-errors, §2.7/after-upgrade.
 func TestBadInputChangesNothing(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, map[string]string{"CKSCALE_SCAN_INTERVAL": "1h", "CKSCALE_LOG_LEVEL": "DEBUG"})
@@ -256,13 +265,17 @@ func (l *lab) unharmed(db *pgx.Conn, before string) {
 }
 
 // A NUL and bytes that are no UTF-8 are refused in every parameter of every
-// command of the document (A20).
+// command of the document, and makes no job (A20).
+//
+// Keeps: A20.
 func TestNoParameterTakesWhatIsNoText(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, map[string]string{"CKSCALE_SCAN_INTERVAL": "1h"})
 	db := connect(t, l.url)
 	l.do("scaleKubernetesCluster", "id="+l.id(), "size=2") // {job}
 	before := l.everything(db)
+	const jobs = "SELECT count(*)::int FROM jobs"
+	made := ask[int](t, db, jobs)
 	tried := 0
 	for command, valid := range l.everyCommand(db) {
 		for _, p := range l.call("listApis", "name="+command).list("api")[0].list("params") {
@@ -290,6 +303,9 @@ func TestNoParameterTakesWhatIsNoText(t *testing.T) {
 	}
 	if tried < 500 {
 		t.Errorf("only %d requests", tried)
+	}
+	if n := ask[int](t, db, jobs); n != made {
+		t.Errorf("%d jobs were made", n-made)
 	}
 	l.unharmed(db, before)
 }
@@ -331,6 +347,8 @@ func (l *lab) everyCommand(db *pgx.Conn) map[string][]string {
 }
 
 // A stopped cluster is not resized; its present size changes nothing (A21).
+//
+// Keeps: A21, §3.1/12a, §3.1/12-same, §3.1/10-state, §3.3/nodeids-stopped, §3.4/stopped, §8.6/stop.
 func TestStoppedClusterIsNotResized(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, nil)
@@ -339,11 +357,15 @@ func TestStoppedClusterIsNotResized(t *testing.T) {
 		l.do("stopVirtualMachine", "id="+vm)
 	}
 	l.inState("Stopped")
-	before := records(t, db)
+	before, made := records(t, db), l.calls("vm.create")
 	for _, size := range []string{"1", "3"} {
 		l.refused("is in Stopped state", "scaleKubernetesCluster", "id="+l.id(), "size="+size)
 	}
 	l.refused("is in Stopped state", "scaleKubernetesCluster", "id="+l.id(), "nodeids="+l.workers()[0])
 	l.do("scaleKubernetesCluster", "id="+l.id(), "size=2")
 	same(t, before, records(t, db))
+	if n := l.calls("vm.create"); n != made {
+		t.Errorf("%d VMs were made", n-made)
+	}
+	l.consistent()
 }

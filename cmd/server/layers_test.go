@@ -22,6 +22,8 @@ var layers = map[string][]string{
 	"internal/jobs":            {"internal/cks", "internal/store"},
 	"internal/http":            {"internal/cks", "internal/http/api", "api"},
 	"internal/store/storetest": {"internal/cks", "internal/store", "internal/embeddedpg", "migrations"},
+	"internal/invariant":       {"internal/cks", "internal/store", "internal/sim"},
+	"internal/conformance":     {},
 }
 
 // confined says where a library may be imported: there and below.
@@ -65,6 +67,7 @@ func TestTestsImportDownward(t *testing.T) {
 	t.Parallel()
 	helpers := []string{
 		"internal/store", "internal/store/storetest", "internal/cks", "migrations",
+		"internal/invariant",
 		"internal/sim", "internal/jobs", // the world and who uses it are tested against each other
 	}
 	for pkg, imports := range listImports(t, `{{join .TestImports " "}} {{join .XTestImports " "}}`) {

@@ -60,6 +60,9 @@ func (c *client) wire(text string) *http.Response {
 
 // What is no form, no known path or method, too large or oddly transferred is
 // answered in JSON all the same, and changes nothing (A07).
+//
+// Keeps: §1.1/endpoint, §1.1/methods.
+// Keeps: A07.
 func TestOddRequestsAreAnsweredInJSON(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, map[string]string{"CKSCALE_SCAN_INTERVAL": "1h", "CKSCALE_LOG_LEVEL": "DEBUG"})
@@ -209,6 +212,8 @@ func (c *client) oddWires() {
 
 // Every doubt about who asks gets the same 401, and nothing that was not
 // signed is used (cks.md §1.7, A09).
+//
+// Keeps: §1.7/one-answer, §1.7/mismatch, §2.9/bad-signature.
 func TestSignaturesAreChecked(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, map[string]string{"CKSCALE_SCAN_INTERVAL": "1h", "CKSCALE_LOG_LEVEL": "DEBUG"})

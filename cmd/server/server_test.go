@@ -244,10 +244,12 @@ func TestKeysAreKeptFromOthers(t *testing.T) {
 }
 
 // Several servers fill an empty database once, and generate one pair of keys.
+//
+// Keeps: A55.
 func TestServersStartAtOnce(t *testing.T) {
 	t.Parallel()
 	url := storetest.URL(t)
-	const n = 3
+	const n = 4
 	var servers [n]*instance
 	for i := range servers {
 		servers[i] = launch(t, map[string]string{

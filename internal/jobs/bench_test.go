@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"ckscale/internal/cks"
+	"ckscale/internal/invariant"
 	"ckscale/internal/sim"
 	"ckscale/internal/store"
 	"ckscale/internal/store/storetest"
@@ -29,9 +30,12 @@ type bench struct {
 	id    string // of the cluster
 	cfg   Config // its limits are long: the machine may be busy; a test that means to reach one shortens it
 	stop  func() // ends what run started
+
+	unsettled bool // the test leaves behind what no server can bring in order
 }
 
 // newBench makes the cluster of spec, its machines running. Nothing acts yet.
+// When the test has ended, the scenario is settled.
 func newBench(t *testing.T, spec storetest.Spec, speed float64) *bench {
 	t.Helper()
 	st := storetest.New(t)
@@ -50,6 +54,7 @@ func newBench(t *testing.T, spec storetest.Spec, speed float64) *bench {
 		Lease: 2 * time.Second, Poll: 50 * time.Millisecond, ReadyPoll: 100 * time.Millisecond, RetryWait: 20 * time.Millisecond,
 		DrainTimeout: 20 * time.Second, CallTimeout: 2 * time.Second, Grace: 2 * time.Second, Log: testLog(),
 	}
+	t.Cleanup(b.settles)
 	return b
 }
 
@@ -69,15 +74,21 @@ func (b *bench) run() *Runner {
 // runOn is run with a runner that sees another world than the scanner does.
 func (b *bench) runOn(vms VMs, nodes Nodes) *Runner {
 	b.Helper()
-	runner := NewRunner(b.st, vms, nodes, b.cfg)
+	runner, end := b.start(vms, nodes)
+	b.Cleanup(end)
+	return runner
+}
+
+// start is runOn until end is called.
+func (b *bench) start(vms VMs, nodes Nodes) (runner *Runner, end func()) {
+	runner = NewRunner(b.st, vms, nodes, b.cfg)
 	scanner := NewScanner(b.st, b.world, b.world, ScanConfig{Interval: 500 * time.Millisecond, CallTimeout: time.Second, Log: testLog()})
 	var wg sync.WaitGroup
 	wg.Go(func() { b.st.RunBus(b.ctx, func(error) {}) })
 	wg.Go(func() { b.world.Run(b.ctx) })
 	wg.Go(func() { runner.Run(b.ctx) })
 	wg.Go(func() { scanner.Run(b.ctx) })
-	b.Cleanup(func() { b.stop(); wg.Wait() })
-	return runner
+	return runner, func() { b.stop(); wg.Wait() }
 }
 
 func (b *bench) must(err error) {
@@ -209,38 +220,49 @@ func (b *bench) node(v cks.VM) (cks.Node, bool) {
 	return nodes[i], true
 }
 
-// consistent checks that size, VM list and cloud agree (I1-I3): the invariants
-// that hold whenever no job is live.
+// consistent checks the invariants, once no job is live, and that the ISO is
+// out.
 func (b *bench) consistent() {
 	b.Helper()
-	view := b.view()
-	workers := 0
-	listed := map[string]bool{}
-	for _, v := range view.VMs {
-		listed[v.ID] = true
-		if v.Role == cks.Worker {
-			workers++
-		}
-		if v.Phase != cks.Member {
-			b.Errorf("%s is %s", v.Name, v.Phase)
-		}
+	facts, err := invariant.Gather(b.ctx, b.st, b.world)
+	b.must(err)
+	for _, broken := range facts.Broken() {
+		b.Error(broken)
 	}
-	if workers != view.Cluster.Size {
-		b.Errorf("size is %d and %d workers are listed", view.Cluster.Size, workers)
+	if len(facts.Jobs) > 0 {
+		b.Errorf("jobs are live: %+v", facts.Jobs)
 	}
-	machines := b.simulation().Machines
-	for _, m := range machines {
-		if !listed[m.ID] {
-			b.Errorf("orphan VM %s", m.Name)
-		}
+	for _, m := range b.simulation().Machines {
 		if m.ISOAttached {
 			b.Errorf("the ISO is still attached to %s", m.Name)
 		}
 	}
-	if len(machines) != len(view.VMs) {
-		b.Errorf("%d VMs are listed and %d exist", len(view.VMs), len(machines))
+}
+
+// settles ends a scenario as a repaired cloud and another server would: the
+// faults are cleared, the leases of the dead run out, and every job must end,
+// with all invariants kept.
+func (b *bench) settles() {
+	if b.Failed() || b.unsettled {
+		return
 	}
-	if view.Cluster.State.Busy() || view.Cluster.HeldBy != "" {
-		b.Errorf("cluster is %s, held by %q, without a live job", view.Cluster.State, view.Cluster.HeldBy)
+	b.ctx, b.stop = context.WithCancel(context.WithoutCancel(b.ctx))
+	for _, operation := range sim.Clearable() {
+		b.fault(cks.Fault{Operation: operation, Value: "clear"})
 	}
+	b.must(b.st.ReleaseLeases(b.ctx))
+	_, end := b.start(b.world, b.world)
+	defer end()
+	var broken []string
+	defer func() {
+		if b.Failed() {
+			b.Log("broken: ", broken)
+		}
+	}()
+	b.until("every job has ended and the invariants hold", func() bool {
+		facts, err := invariant.Gather(b.ctx, b.st, b.world)
+		b.must(err)
+		broken = facts.Broken()
+		return len(facts.Jobs) == 0 && len(broken) == 0
+	})
 }

@@ -9,6 +9,15 @@ import (
 	"ckscale/internal/store"
 )
 
+// checkVMs refuses to touch a cluster that has lost VMs (cks.md §5.5).
+func (r *run) checkVMs(ctx context.Context) error {
+	view, err := r.cluster(ctx)
+	if err == nil && len(view.VMs) < view.Cluster.Nodes() {
+		err = cks.Errorf(cks.Failed, "Scaling Kubernetes cluster : %s failed, it is in unstable state as not enough existing VM instances found!", view.Cluster.Name)
+	}
+	return err
+}
+
 // resizeVMs gives the VMs of each type that changes its new offering, one
 // after the other. Each is recorded when it is done, so that the cluster's
 // cores and memory are those of its VMs even if a later one fails.
@@ -17,7 +26,7 @@ func (r *run) resizeVMs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, v := range view.VMs {
+	for _, v := range inTurn(view.VMs) {
 		id := r.job.Args.Offerings[v.Role]
 		if id == "" || v.OfferingID == id {
 			continue
@@ -43,6 +52,20 @@ func (r *run) resizeVMs(ctx context.Context) error {
 	return nil
 }
 
+// inTurn are the VMs that scaling may resize, type by type (cks.md §5.1.6) and
+// the oldest first. It never acts on external nodes.
+func inTurn(vms []cks.VM) []cks.VM {
+	var list []cks.VM
+	for _, role := range []cks.Role{cks.Control, cks.Etcd, cks.Worker} {
+		for _, v := range vms {
+			if v.Role == role && v.Phase == cks.Member && !v.External {
+				list = append(list, v)
+			}
+		}
+	}
+	return list
+}
+
 // recordOfferings records what was asked, so that new nodes get it.
 func (r *run) recordOfferings(ctx context.Context, q *store.Queries) error {
 	return q.RecordOfferings(ctx, r.job, r.job.Args.Offerings, r.job.Args.DefaultOffering)
@@ -55,7 +78,7 @@ func (r *run) setAutoscaler(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.call(ctx, "Failed to autoscale Kubernetes cluster: "+view.Cluster.Name, r.cfg.CallTimeout, func(ctx context.Context) error {
+	return r.call(ctx, "Failed to autoscale Kubernetes cluster: "+view.Cluster.Name+" ", r.cfg.CallTimeout, func(ctx context.Context) error {
 		return r.nodes.SetAutoscaler(ctx, r.job.ClusterID, *r.job.Args.Autoscaling)
 	})
 }

@@ -11,6 +11,8 @@ import (
 
 // TestOfferingChangeResizesOneType: the VMs of that type, their recorded
 // offerings, and what new nodes get (cks.md §5.5).
+//
+// Keeps: §5.1/6-skip, §5.5/hypervisor, §5.5/record.
 func TestOfferingChangeResizesOneType(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 2}, 100)
@@ -36,6 +38,8 @@ func TestOfferingChangeResizesOneType(t *testing.T) {
 
 // TestAutoscalerThatFailsChangesNothing: the job fails and the cluster is
 // Running as before, not stuck in Scaling (cks.md §7 E2, design.md §4.12).
+//
+// Keeps: §5.6/failure, §5.9/autoscaler, E2.
 func TestAutoscalerThatFailsChangesNothing(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 1}, 100)
@@ -60,6 +64,8 @@ func TestAutoscalerThatFailsChangesNothing(t *testing.T) {
 
 // TestCreateMakesEveryNode, and TestCreateThatFailsLeavesNoVM in Error, from
 // which it can be deleted.
+//
+// Keeps: §4/fires-create, §4/fires-delete, §8.3/order.
 func TestCreateMakesEveryNode(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 1}, 100)
@@ -109,6 +115,10 @@ func (b *bench) create() cks.Job {
 	return job
 }
 
+// A create that fails leaves no VM; the cluster is in Error, from which it can be
+// deleted (cks.md §4).
+//
+// Keeps: §4/fires-create.
 func TestCreateThatFailsLeavesNoVM(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 1}, 100)
@@ -127,6 +137,9 @@ func TestCreateThatFailsLeavesNoVM(t *testing.T) {
 }
 
 // TestDeleteThatFailsCanBeAskedAgain: not stuck in Destroying.
+//
+// Keeps: §4/Destroying-failed.
+// Keeps: §6/gc.
 func TestDeleteThatFailsCanBeAskedAgain(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 2}, 100)
@@ -144,6 +157,8 @@ func TestDeleteThatFailsCanBeAskedAgain(t *testing.T) {
 }
 
 // TestVMStopsAndStarts, with the cluster following into Alert and back.
+//
+// Keeps: §8.6/stop.
 func TestVMStopsAndStarts(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 2}, 100)

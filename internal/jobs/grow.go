@@ -20,8 +20,8 @@ func (r *run) planCapacity(ctx context.Context) error {
 		return err
 	}
 	c := view.Cluster
-	if len(view.VMs) < c.Nodes() {
-		return cks.Errorf(cks.Failed, "Scaling failed for Kubernetes cluster : %s, it is in unstable state as not enough existing VM instances found", c.Name)
+	if err := unstable(view); err != nil {
+		return err
 	}
 	r.job.Notes.Wanted = r.job.Args.Size - c.Size
 	if err := r.checkRoom(ctx, view, map[cks.Role]int{cks.Worker: r.job.Notes.Wanted}); err != nil {
@@ -145,7 +145,7 @@ func (r *run) createAndStart(ctx context.Context) error {
 					return err
 				}
 			}
-			if exists && (m.State == cks.VMRunning || m.State == cks.VMStarting) {
+			if exists && (m.State == cks.VMRunning || m.State == cks.VMStarting || m.State == cks.VMError) {
 				return nil
 			}
 			return r.vms.Start(ctx, v.ClusterID, v.ID)
@@ -227,9 +227,17 @@ func (r *run) waitReadyCount(ctx context.Context) error {
 		return nil
 	}
 	r.log.DebugContext(ctx, "waiting for ready nodes", "ready", ready, "expected", expected)
+	why := fmt.Sprintf("%d are ready and %d are expected", ready, expected)
+	if missing := notReady(vms, nodes); len(missing) > 0 {
+		why += "; of the new ones these are not: " + strings.Join(missing, ", ")
+	}
 	return r.waitOr(r.cfg.ReadyPoll, cks.Errorf(cks.Failed,
-		"Scaling unsuccessful for Kubernetes cluster : %s as it does not have desired number of nodes in ready state: %d are ready and %d are expected",
-		view.Cluster.Name, ready, expected))
+		"Scaling unsuccessful for Kubernetes cluster : %s as it does not have desired number of nodes in ready state: %s", view.Cluster.Name, why))
+}
+
+// notReady are the names of the nodes of vms that are not Ready.
+func notReady(vms []cks.VM, nodes []cks.Node) []string {
+	return slices.DeleteFunc(names(vms), func(name string) bool { return cks.NodeReadyByName(nodes, name) })
 }
 
 // waitNewNodes waits until every new node is Ready by name. The count alone
@@ -249,7 +257,7 @@ func (r *run) waitNewNodes(ctx context.Context) error {
 			return err
 		}
 	}
-	missing := slices.DeleteFunc(names(vms), func(name string) bool { return cks.NodeReadyByName(nodes, name) })
+	missing := notReady(vms, nodes)
 	if len(missing) == 0 {
 		return nil
 	}

@@ -12,6 +12,10 @@ import (
 
 // TestScaleUpEndsWithReadyNodes: size, VM list and result are the final ones
 // and the ISO is out (cks.md §5.2, A05).
+//
+// Keeps: §4/fires-end.
+// Keeps: §5.1/7, §5.2/2-offering, §5.2/2-row, §5.2/9.
+// Keeps: seed/wait-for-all-new.
 func TestScaleUpEndsWithReadyNodes(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 3, Workers: 1}, 100)
@@ -28,6 +32,9 @@ func TestScaleUpEndsWithReadyNodes(t *testing.T) {
 		if v.State != cks.VMRunning {
 			t.Errorf("%s is recorded as %s", v.Name, v.State)
 		}
+		if v.Role != cks.Worker || v.External || v.NodeVersion != result.Version.Version || v.OfferingID != result.Cluster.OfferingFor(cks.Worker) {
+			t.Errorf("%s is recorded as %+v", v.Name, v)
+		}
 	}
 	b.consistent()
 }
@@ -35,6 +42,9 @@ func TestScaleUpEndsWithReadyNodes(t *testing.T) {
 // TestStaleReadyDoesNotEndScaleUp is the seed's deterministic variant (cks.md
 // §11.3): worker 2 is stopped just before the scale-up, so the 3 control nodes
 // and its stale Ready make the expected 4 before the new node exists.
+//
+// Keeps: §11/3, §5.2/by-name.
+// Keeps: seed/by-name.
 func TestStaleReadyDoesNotEndScaleUp(t *testing.T) {
 	t.Parallel()
 	b := staleReady(t)
@@ -52,6 +62,9 @@ func TestStaleReadyDoesNotEndScaleUp(t *testing.T) {
 
 // TestWithoutByNameWaitNewNodeIsStranded: the window is real. A plan without
 // the wait by name takes the ISO out early, and the new node never joins.
+//
+// Keeps: §5.2/by-name.
+// Keeps: seed/early-match, seed/early-detach.
 func TestWithoutByNameWaitNewNodeIsStranded(t *testing.T) {
 	t.Parallel()
 	b := staleReady(t)
@@ -98,6 +111,8 @@ func staleReady(t *testing.T) *bench {
 // TestNodeThatNeverJoinsFailsAtDeadline: the job fails at the deadline with the
 // node's name, the VM and its node are gone, the ISO is out, and the cluster
 // comes back (cks.md §11.11, A30).
+//
+// Keeps: §11/11, §5.9/not-ready.
 func TestNodeThatNeverJoinsFailsAtDeadline(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 2}, 100)
@@ -120,6 +135,9 @@ func TestNodeThatNeverJoinsFailsAtDeadline(t *testing.T) {
 
 // TestPartialScaleUpKeepsReadyNodes: one of two new nodes joins; it stays and
 // is counted, the other is destroyed (design.md §4.6).
+//
+// Keeps: §5.9/ready-stay.
+// Keeps: A29.
 func TestPartialScaleUpKeepsReadyNodes(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 1}, 100)
@@ -139,6 +157,9 @@ func TestPartialScaleUpKeepsReadyNodes(t *testing.T) {
 // TestFaultsOfGrowth: whatever fails while VMs are made, the job says so, no
 // VM is left over, and the cluster can be scaled again (A28, A29, cks.md §7
 // E10, E11).
+//
+// Keeps: §5.2/5-failure, §5.9/create, §5.9/iso, E10.
+// Keeps: A28.
 func TestFaultsOfGrowth(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -177,6 +198,9 @@ func TestFaultsOfGrowth(t *testing.T) {
 
 // TestNoRoomChangesNothing: a scale-up that does not fit makes no VM and gives
 // the cluster back as it was (A29).
+//
+// Keeps: §5.2/unchanged, §5.9/unchanged.
+// Keeps: A29.
 func TestNoRoomChangesNothing(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 1}, 100)
@@ -197,6 +221,8 @@ func TestNoRoomChangesNothing(t *testing.T) {
 
 // TestNodeThatWasNotReadyDoesNotBlockScaleUp: a running VM whose node is not
 // Ready is not waited for (cks.md §7 D5).
+//
+// Keeps: D5.
 func TestNodeThatWasNotReadyDoesNotBlockScaleUp(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 2}, 100)
@@ -208,6 +234,8 @@ func TestNodeThatWasNotReadyDoesNotBlockScaleUp(t *testing.T) {
 
 // TestISOThatStaysDoesNotUndoScaleUp: a failing detach is logged only (cks.md
 // §5.2.7).
+//
+// Keeps: §5.2/7.
 func TestISOThatStaysDoesNotUndoScaleUp(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 1}, 100)

@@ -15,6 +15,9 @@ import (
 // TestFailureTellsWhetherAnythingChanged: a job that fails before it has
 // changed anything gives a Running cluster back; one that fails later, be it in
 // the same step, leaves it in Alert (cks.md §5.2, §5.9).
+//
+// Keeps: §4/fires-end, §4/fires-unchanged.
+// Keeps: §5.2/unchanged, §5.9/unchanged.
 func TestFailureTellsWhetherAnythingChanged(t *testing.T) {
 	t.Parallel()
 	full := cks.Fault{Operation: "capacity", Value: "0"}
@@ -96,9 +99,12 @@ func TestScaleDownPassesOverDoomed(t *testing.T) {
 
 // TestScannerLeavesForeignCluster: a cluster that is managed outside has no VMs
 // to judge it by (cks.md §6).
+//
+// Keeps: §6/managed.
 func TestScannerLeavesForeignCluster(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 1}, 100)
+	b.unsettled = true // the other cluster has no VMs
 	c := b.view().Cluster
 	c.ID, c.Name, c.ExternalManaged = "", "outside", true
 	c, err := b.st.AddCluster(b.ctx, c)
@@ -111,6 +117,8 @@ func TestScannerLeavesForeignCluster(t *testing.T) {
 }
 
 // TestWaitEndsAtTheDeadline, and not only when it would have looked again.
+//
+// Keeps: §5.1/2.
 func TestWaitEndsAtTheDeadline(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 1}, 100)
@@ -139,6 +147,8 @@ func (w unready) Nodes(ctx context.Context, clusterID string) ([]cks.Node, error
 
 // TestUndoDeletesHalfJoinedNode: a new VM that is destroyed leaves no node
 // object behind (cks.md §7 E11).
+//
+// Keeps: E11, §5.9/not-ready.
 func TestUndoDeletesHalfJoinedNode(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 1}, 100)
@@ -176,9 +186,12 @@ func (w confused) Machines(ctx context.Context, clusterID string) ([]cks.Machine
 }
 
 // TestSweepTakesOnlyWhatWasRemoved: a machine that has a row, wherever, stays.
+//
+// Keeps: §6/sweep-only.
 func TestSweepTakesOnlyWhatWasRemoved(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 1}, 100)
+	b.unsettled = true // the other cluster has no VMs
 	c := b.view().Cluster
 	c.ID, c.Name, c.State = "", "empty", cks.Stopped
 	c, err := b.st.AddCluster(b.ctx, c)

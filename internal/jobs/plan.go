@@ -56,7 +56,10 @@ var (
 		{name: "observe-vms", do: (*run).observeVMs, harmless: true}, // a VM may be down before the scanner has seen it
 		{name: "choose-nodes", db: (*run).chooseBySize},
 	}
-	chooseByID = []step{{name: "choose-nodes", db: (*run).chooseByID}}
+	chooseByID = []step{
+		{name: "observe-vms", do: (*run).observeVMs, harmless: true},
+		{name: "choose-nodes", db: (*run).chooseByID},
+	}
 
 	removeChosen = []step{
 		{name: "next-node", do: (*run).nextNode},
@@ -67,6 +70,7 @@ var (
 	}
 
 	changeOffering = []step{
+		{name: "check-vms", do: (*run).checkVMs, harmless: true},
 		{name: "resize-vms", do: (*run).resizeVMs},
 		{name: "record-offerings", db: (*run).recordOfferings},
 	}

@@ -60,13 +60,16 @@ func (r *run) work(ctx context.Context) error {
 	// The outcome is written even while the process stops (A52).
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.cfg.CallTimeout)
 	defer cancel()
+	if err == nil {
+		if err = r.finish(ctx); err == nil || r.job.Failure != "" {
+			return err
+		} // as if one more step had failed: an end that can never be written is given up
+	}
 	var wait notYet
 	var answer *worldError
 	switch {
 	case errors.Is(err, store.ErrLeaseLost):
 		return nil // another runner owns the job now
-	case err == nil:
-		return r.finish(ctx)
 	case errors.As(err, &wait):
 		return leaseLost(r.store.PutBack(ctx, r.job, r.untilDeadline(wait.after), false))
 	case errors.Is(err, errStopping), errors.Is(err, context.Canceled):
@@ -76,14 +79,23 @@ func (r *run) work(ctx context.Context) error {
 	case final(err):
 		return r.giveUp(ctx, steps, at, text(err))
 	case r.job.Tries+1 < r.cfg.MaxTries:
-		r.log.WarnContext(ctx, "step failed, will be tried again", "step", steps[at].name, "try", r.job.Tries+1, "err", err)
+		r.log.WarnContext(ctx, "step failed, will be tried again", "step", nameOf(steps, at), "try", r.job.Tries+1, "err", err)
 		return leaseLost(r.store.PutBack(ctx, r.job, r.cfg.RetryWait, true))
 	case errors.As(err, &answer):
 		return r.giveUp(ctx, steps, at, text(err))
 	default:
-		r.log.ErrorContext(ctx, "step failed", "step", steps[at].name, "err", err)
-		return r.giveUp(ctx, steps, at, fmt.Sprintf("internal error in step %s", steps[at].name))
+		r.log.ErrorContext(ctx, "step failed", "step", nameOf(steps, at), "err", err)
+		return r.giveUp(ctx, steps, at, fmt.Sprintf("internal error in step %s", nameOf(steps, at)))
 	}
+}
+
+// nameOf names what failed: a step, or behind the last one the record of the
+// job's end.
+func nameOf(steps []step, at int) string {
+	if at < len(steps) {
+		return steps[at].name
+	}
+	return "record-end"
 }
 
 // final reports whether trying again cannot help.
@@ -182,7 +194,7 @@ func (r *run) giveUp(ctx context.Context, steps []step, at int, why string) erro
 		if err := r.store.GiveUp(ctx, r.job, why, unchanged); err != nil {
 			return leaseLost(err)
 		}
-		r.log.WarnContext(ctx, "job is given up", "step", steps[min(at, len(steps)-1)].name, "why", why)
+		r.log.WarnContext(ctx, "job is given up", "step", nameOf(steps, at), "why", why)
 		if len(r.plan.undo) > 0 && !unchanged {
 			return leaseLost(r.store.PutBack(ctx, r.job, 0, false))
 		}

@@ -14,6 +14,9 @@ import (
 // TestRunnerDiesInEveryStep kills a runner inside every step of every plan,
 // after the step has acted and before that is recorded, and expects the same
 // end as without (A50).
+//
+// Keeps: §5.9/restart, §6/4-destroying.
+// Keeps: A50.
 func TestRunnerDiesInEveryStep(t *testing.T) {
 	t.Parallel()
 	for kind, args := range map[cks.Kind]func(b *bench) cks.Args{
@@ -130,6 +133,8 @@ func (b *bench) run2() {
 
 // TestStopHandsOver: at shutdown a job in a hanging step is handed back at
 // once, with no try lost, and another runner ends it (A52).
+//
+// Keeps: A52.
 func TestStopHandsOver(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 1}, 100)

@@ -174,13 +174,13 @@ func (s *Scanner) Scan(ctx context.Context, id string) (err error) {
 			err = fmt.Errorf("scan panicked: %v", p)
 		}
 	}()
+	view, err := s.store.View(ctx, id) // before the machines: a job that comes between changes the row's version (A48)
+	if err != nil {
+		return gone(err)
+	}
 	found, err := s.machines(ctx, id)
 	if err != nil {
 		return err
-	}
-	view, err := s.store.View(ctx, id) // after the machines: a row is there before its machine
-	if err != nil {
-		return gone(err)
 	}
 	if err := observe(ctx, s.store, view.VMs, found); err != nil {
 		return err

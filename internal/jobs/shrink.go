@@ -12,15 +12,27 @@ import (
 // observeVMs records the VM states that the cloud shows, so that a VM which
 // went down before the scanner saw it is chosen first all the same.
 func (r *run) observeVMs(ctx context.Context) error {
-	vms, err := r.store.VMs(ctx, r.job.ClusterID)
+	view, err := r.cluster(ctx)
 	if err != nil {
+		return err
+	}
+	if err := unstable(view); err != nil {
 		return err
 	}
 	found, err := r.machines(ctx, r.job.ClusterID)
 	if err != nil {
 		return err
 	}
-	return observe(ctx, r.store, vms, found)
+	return observe(ctx, r.store, view.VMs, found)
+}
+
+// unstable refuses to change the size of a cluster that has lost VMs (cks.md
+// §5.2 d).
+func unstable(view cks.ClusterView) error {
+	if len(view.VMs) >= view.Cluster.Nodes() {
+		return nil
+	}
+	return cks.Errorf(cks.Failed, "Scaling failed for Kubernetes cluster : %s, it is in unstable state as not enough existing VM instances found", view.Cluster.Name)
 }
 
 // observe records what the cloud shows of vms. A row whose VM is only chosen

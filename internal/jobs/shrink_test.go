@@ -14,6 +14,9 @@ import (
 // TestDownWorkerGoesFirstUndrained: the oldest worker is down; a scale-down by
 // size takes it, without a drain, and its node object with it (cks.md §11.4,
 // A27).
+//
+// Keeps: §11/4, §5.3/down-first, §5.4/down.
+// Keeps: A27, seed/down-first, seed/no-drain, seed/node-object.
 func TestDownWorkerGoesFirstUndrained(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 3}, 100)
@@ -48,6 +51,9 @@ func (b *bench) removed(v cks.VM) {
 
 // TestDownWorkerGoesFirstBeforeScannerSawIt: the cluster is still Running
 // (cks.md §11.12).
+//
+// Keeps: §11/12, §5.4/down.
+// Keeps: seed/running-down-first.
 func TestDownWorkerGoesFirstBeforeScannerSawIt(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 2}, 100)
@@ -64,6 +70,8 @@ func TestDownWorkerGoesFirstBeforeScannerSawIt(t *testing.T) {
 
 // TestRemoveNamedDownWorker: nodeids=the down worker in Alert; a size+1
 // afterwards works (cks.md §11.5, A25).
+//
+// Keeps: §11/5, §5.4/6, #14603.
 func TestRemoveNamedDownWorker(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 2}, 100)
@@ -81,6 +89,9 @@ func TestRemoveNamedDownWorker(t *testing.T) {
 }
 
 // TestNamedHealthyWorkerGoesAfterDrain though another one is down (A26).
+//
+// Keeps: §6/after-scale.
+// Keeps: A26, seed/scanner-alert-again, seed/accept-nodeids.
 func TestNamedHealthyWorkerGoesAfterDrain(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 3}, 100)
@@ -101,6 +112,10 @@ func TestNamedHealthyWorkerGoesAfterDrain(t *testing.T) {
 
 // TestScaleDownRemovesSeveral: newest first, one after the other, each counted
 // when it is gone.
+//
+// Keeps: §8.2/external-left, §8.5/external.
+// Keeps: §5.3/newest-first, E6.
+// Keeps: seed/newest-next.
 func TestScaleDownRemovesSeveral(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 4, External: 1}, 100)
@@ -116,6 +131,9 @@ func TestScaleDownRemovesSeveral(t *testing.T) {
 // TestBlockedDrainKeepsWorker: a Ready node whose drain is forbidden is tried
 // three times, then the job fails and the VM stays, uncordoned (design.md §4.7,
 // A36).
+//
+// Keeps: §5.4/2, §5.4/3, §5.9/drain, D2, #14611.
+// Keeps: A36.
 func TestBlockedDrainKeepsWorker(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 2}, 100)
@@ -133,8 +151,8 @@ func TestBlockedDrainKeepsWorker(t *testing.T) {
 	if n := b.calls("node.uncordon", w[1].ID); n != 1 {
 		t.Errorf("%d uncordons", n)
 	}
-	if n := b.calls("vm.destroy", ""); n != 0 {
-		t.Errorf("%d VMs destroyed", n)
+	if n := b.calls("node.delete", "") + b.calls("vm.destroy", ""); n != 0 {
+		t.Errorf("%d node objects and VMs went", n)
 	}
 	b.inState(cks.Running)
 	b.consistent()
@@ -143,18 +161,27 @@ func TestBlockedDrainKeepsWorker(t *testing.T) {
 // TestNotReadyNodeIsRemovedAllTheSame: its drain is tried for the timeout and
 // then it goes (cks.md §7 D5); a node that is not there at all counts as
 // drained and deleted (A37).
+//
+// Keeps: §5.4/3-delete, D5.
+// Keeps: A37.
 func TestNotReadyNodeIsRemovedAllTheSame(t *testing.T) {
 	t.Parallel()
 	for _, fault := range []cks.Fault{{Operation: "node.set", Value: "NotReady"}, {Operation: "node.forget"}} {
 		t.Run(fault.Operation, func(t *testing.T) {
 			t.Parallel()
-			b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 2}, 100)
+			b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 3}, 100)
 			w := b.workers()
-			fault.VMID = w[1].ID
+			fault.VMID = w[2].ID
 			b.cfg.DrainTimeout = 300 * time.Millisecond
 			b.fault(fault)
 			b.run()
-			b.do(cks.RemoveNodes, cks.Args{VMIDs: []string{w[1].ID}})
+			b.do(cks.RemoveNodes, cks.Args{VMIDs: []string{w[2].ID}})
+			if n := b.calls("node.drain", ""); n != 1 {
+				t.Errorf("%d drains", n)
+			}
+			if left := b.workers(); len(left) != 2 || left[0].ID != w[0].ID || left[1].ID != w[1].ID || b.view().Cluster.Size != 2 || b.calls("vm.destroy", w[2].ID) != 1 {
+				t.Errorf("size %d, left %v", b.view().Cluster.Size, left)
+			}
 			b.inState(cks.Running)
 			b.consistent()
 		})
@@ -164,27 +191,33 @@ func TestNotReadyNodeIsRemovedAllTheSame(t *testing.T) {
 // TestDestroyThatFailsKeepsVMListed: the node is gone, the VM cannot be
 // destroyed: it stays listed and, once the cloud works again, the same request
 // removes it (A38).
+//
+// Keeps: §5.9/destroy.
+// Keeps: A38.
 func TestDestroyThatFailsKeepsVMListed(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 2}, 100)
+	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 3}, 100)
 	b.fault(cks.Fault{Operation: "vm.destroy", Value: "fail:storage is busy"})
 	b.run()
 	w := b.workers()
-	job := b.ended(b.ask(cks.RemoveNodes, cks.Args{VMIDs: []string{w[1].ID}}))
+	job := b.ended(b.ask(cks.RemoveNodes, cks.Args{VMIDs: []string{w[2].ID}}))
 	if job.Status != cks.JobFailed || !strings.Contains(job.ErrorText, "storage is busy") {
 		t.Errorf("status %d: %s", job.Status, job.ErrorText)
 	}
 	b.consistent()
-	b.until("the VM is seen down", func() bool { return b.workers()[1].State.Down() })
+	b.until("the VM is seen down", func() bool { return b.workers()[2].State.Down() })
 	b.fault(cks.Fault{Operation: "vm.destroy", Value: "clear"})
 	b.inState(cks.Alert)
-	b.do(cks.RemoveNodes, cks.Args{VMIDs: []string{w[1].ID}})
+	b.do(cks.RemoveNodes, cks.Args{VMIDs: []string{w[2].ID}})
 	b.inState(cks.Running)
 	b.consistent()
 }
 
 // TestPartialScaleDownCountsWhatWent: the second of three removals fails; size
 // is that of the list, and the same request finishes the job later (A39).
+//
+// Keeps: §5.8/at-once, §5.9/drain, E1.
+// Keeps: A39.
 func TestPartialScaleDownCountsWhatWent(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 5}, 100)

@@ -17,6 +17,8 @@ import (
 // TestPanicInUndoLeavesNoHalfWay: when what undoes a failed job panics every
 // time, no VM stays chosen or leaving for a job that has ended: the scanner
 // ends what is left (design.md §4.11).
+//
+// Keeps: §5.9/exception.
 func TestPanicInUndoLeavesNoHalfWay(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -117,6 +119,8 @@ func TestFinalRefusalInUndoLeavesNoHalfWay(t *testing.T) {
 
 // TestSilentAPIDoesNotEndTheWait: while a scale-up waits for its nodes, an API
 // that does not answer is asked again until the deadline (cks.md §5.2.6).
+//
+// Keeps: §5.2/6-retry.
 func TestSilentAPIDoesNotEndTheWait(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 1}, 100)
@@ -158,6 +162,8 @@ func TestMachineThatIsNotListedYet(t *testing.T) {
 
 // TestUncordonIsTriedAgain: a worker that is kept takes pods again even if the
 // API does not answer at first (design.md §4.7).
+//
+// Keeps: §5.9/drain, #14611.
 func TestUncordonIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 2}, 100)
@@ -176,6 +182,8 @@ func TestUncordonIsTriedAgain(t *testing.T) {
 
 // TestStuckVMHidesNothing: one doomed VM that cannot be destroyed keeps the
 // scanner neither from the next one nor from what the cluster is.
+//
+// Keeps: §6/sweep.
 func TestStuckVMHidesNothing(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 2}, 100)
@@ -193,6 +201,7 @@ func TestStuckVMHidesNothing(t *testing.T) {
 		b.must(b.st.NodeDoomed(b.ctx, job, v.ID))
 	}
 	b.must(b.st.FreeCluster(b.ctx, job, cks.OperationSucceeded))
+	b.must(b.st.FailJob(b.ctx, job, "two VMs stay"))
 	b.fault(cks.Fault{Operation: "vm.destroy", Value: "fail:storage is busy", VMID: doomed[0].ID})
 	err := NewScanner(b.st, b.world, b.world, ScanConfig{}).Scan(b.ctx, b.id)
 	if err == nil || !strings.Contains(err.Error(), "storage is busy") {
@@ -219,6 +228,8 @@ func (b *bench) claimed() cks.Job {
 
 // TestLateMachineOfDeletedClusterIsSwept: a call to make a VM that lands after
 // its cluster is gone leaves no orphan.
+//
+// Keeps: §6/sweep.
 func TestLateMachineOfDeletedClusterIsSwept(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 1}, 100)
@@ -281,22 +292,11 @@ func TestCutOffCallIsNoStop(t *testing.T) {
 	}
 }
 
-// alone works b's jobs without a scanner until job has ended.
-func (b *bench) alone(job cks.Job) cks.Job {
-	b.Helper()
-	r := NewRunner(b.st, b.world, b.world, b.cfg)
-	b.until("the job ended", func() bool {
-		_, err := r.RunOnce(b.ctx)
-		b.must(err)
-		job, err = b.st.Job(b.ctx, job.ID)
-		b.must(err)
-		return job.Status != cks.JobPending
-	})
-	return job
-}
-
 // TestFailureInAlertIsNoRecovery: a job that has changed nothing leaves a
 // cluster in Alert in Alert.
+//
+// Keeps: §4/fires-unchanged.
+// Keeps: §5.2/unchanged, §5.9/unchanged.
 func TestFailureInAlertIsNoRecovery(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Alert, Control: 1, Workers: 2}, 100)
@@ -311,6 +311,9 @@ func TestFailureInAlertIsNoRecovery(t *testing.T) {
 
 // TestWaitCountsWhatTheCloudShows: a worker that went down and that no scanner
 // has recorded is not waited for (cks.md §11.12).
+//
+// Keeps: §5.2/down, §11/12.
+// Keeps: seed/running-down-unexpected, seed/wait-without-down.
 func TestWaitCountsWhatTheCloudShows(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 2}, 100)
@@ -329,6 +332,8 @@ func TestWaitCountsWhatTheCloudShows(t *testing.T) {
 // cannot even be given the ISO. The job never got to look, the API and the
 // detaching fail at first, and the node that joined is kept and counted all the
 // same, without its ISO (design.md §4.6).
+//
+// Keeps: §5.9/ready-stay.
 func TestUndoKeepsNodeThatJoinedUnseen(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 1}, 100)
@@ -355,6 +360,8 @@ func TestUndoKeepsNodeThatJoinedUnseen(t *testing.T) {
 }
 
 // TestDeadlineEndsARemovalBetweenNodes: what is left stays (cks.md §5.4.7).
+//
+// Keeps: §5.1/2, §5.4/7.
 func TestDeadlineEndsARemovalBetweenNodes(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 4}, 100)
@@ -373,6 +380,8 @@ func TestDeadlineEndsARemovalBetweenNodes(t *testing.T) {
 
 // TestChangeWakesTheWait: a job that waits looks when its world changes, not
 // only when its time has come.
+//
+// Keeps: §5.2/6-poll.
 func TestChangeWakesTheWait(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 1}, 100)

@@ -131,6 +131,8 @@ func TestJoinCountsFromTheISO(t *testing.T) {
 
 // The failure that the seed reports: the ISO is detached before the node has
 // joined, and it never does, until the ISO is attached again.
+//
+// Keeps: seed/early-detach.
 func TestDetachedEarlyNeverJoins(t *testing.T) {
 	s := tell(t)
 	s.c.create(spec("n"))
@@ -160,6 +162,8 @@ func TestStopOnTheWayStartsTheJoinAnew(t *testing.T) {
 
 // The stale-Ready window: Kubernetes believes a stopped VM's node Ready for
 // the grace period (spec/seed.txt).
+//
+// Keeps: seed/grace.
 func TestStoppedNodeStaysReadyForTheGracePeriod(t *testing.T) {
 	s := tell(t)
 	s.ok(s.c.stop("w1", false, s.now))
@@ -261,6 +265,8 @@ func TestLastMachineTakesTheClusterAlong(t *testing.T) {
 }
 
 // An etcd VM has no node, however long it runs; a control node has no pods.
+//
+// Keeps: §8.2/etcd-no-node.
 func TestEtcdHasNoNodeAndControlNoPods(t *testing.T) {
 	s := tell(t)
 	s.c.adopt(cks.MachineSpec{ID: "e1", Name: "demo-etcd-1", Role: cks.Etcd})

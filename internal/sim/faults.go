@@ -66,6 +66,17 @@ var operations = []operation{
 	{"node.forget", []string{doForget}},
 }
 
+// Clearable lists the operations that can be cleared: those that last.
+func Clearable() []string {
+	var names []string
+	for _, o := range operations {
+		if slices.Contains(o.values, doClear) {
+			names = append(names, o.name)
+		}
+	}
+	return names
+}
+
 func joined[T ~string](all []T) string {
 	var b strings.Builder
 	for i, s := range all {

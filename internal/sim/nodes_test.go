@@ -42,6 +42,8 @@ func TestDrainOfAnEmptyNodeIsDone(t *testing.T) {
 
 // Nobody confirms a pod's end where the VM is down or the node is not Ready;
 // not even in the stale-Ready window. The drain goes on once somebody does.
+//
+// Keeps: seed/drain-hangs.
 func TestDrainHangsWhereNobodyConfirms(t *testing.T) {
 	for name, upset := range map[string]func(c *cluster){
 		"VM down":       func(c *cluster) { c.setState(c.machine("w1"), cks.VMStopped, epoch) },

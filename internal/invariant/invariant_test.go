@@ -1,0 +1,47 @@
+package invariant
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"ckscale/internal/cks"
+)
+
+// sound is a service with a quiet cluster and one that is being scaled, whose
+// new VM is not listed yet.
+func sound() Facts {
+	return Facts{
+		Clusters: []Cluster{
+			{"a", "quiet", cks.Alert, 1, []VM{{ID: "a1"}, {ID: "a2", Worker: true}}},
+			{"b", "busy", cks.Scaling, 1, []VM{{ID: "b1"}, {ID: "b2", Worker: true}, {ID: "b3", Worker: true}}},
+		},
+		Jobs:  []Job{{ID: "j", ClusterID: "b", Holds: true, Remaining: -time.Second}, {ID: "k"}},
+		Cloud: []Machine{{"a1", "a1", "a"}, {"a2", "a2", "a"}, {"b1", "b1", "b"}, {"b2", "b2", "b"}, {"b4", "b4", "b"}},
+	}
+}
+
+// Each breach is told, and nothing is told of what is sound.
+func TestBreachesAreTold(t *testing.T) {
+	t.Parallel()
+	if broken := sound().Broken(); len(broken) > 0 {
+		t.Errorf("sound, but %q", broken)
+	}
+	for want, spoil := range map[string]func(f *Facts){
+		"I1: the size of quiet is 2 and 1 workers are listed": func(f *Facts) { f.Clusters[0].Size = 2 },
+		"I2: cluster busy is Scaling with 0 live jobs":        func(f *Facts) { f.Jobs = nil },
+		"I2: cluster quiet is Alert with 1 live jobs":         func(f *Facts) { f.Jobs[0].ClusterID = "a" },
+		"I2: cluster busy is Scaling with 2 live jobs":        func(f *Facts) { f.Jobs = append(f.Jobs, f.Jobs[0]) },
+		"I2: 1 clusters are busy and 2 jobs hold one":         func(f *Facts) { f.Jobs = []Job{{Holds: true}, {Holds: true}} },
+		"I3: VM a2 exists and is not listed":                  func(f *Facts) { f.Clusters[0].VMs = f.Clusters[0].VMs[:1] },
+		"I3: VM left exists and is not listed":                func(f *Facts) { f.Cloud = append(f.Cloud, Machine{"x", "left", "gone"}) },
+		"I3: VM  is listed and does not exist":                func(f *Facts) { f.Cloud = f.Cloud[1:] },
+		"I4: job j should have ended 1m1s ago":                func(f *Facts) { f.Jobs[0].Remaining = -Margin - time.Second },
+	} {
+		f := sound()
+		spoil(&f)
+		if broken := f.Broken(); !strings.Contains(strings.Join(broken, "\n"), want) {
+			t.Errorf("want %q, got %q", want, broken)
+		}
+	}
+}
