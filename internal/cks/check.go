@@ -142,7 +142,8 @@ func (s scaling) inState() error {
 }
 
 // counted reports whether the VM is one of the cluster's nodes by its record.
-func (v VM) counted() bool { return !v.Removed && (v.Phase == Member || v.Phase == Leaving) }
+// One that is Leaving is, too, but only while a job holds the cluster.
+func (v VM) counted() bool { return !v.Removed && v.Phase == Member }
 
 func (v VM) worker() bool         { return v.Role == Worker }
-func (v VM) externalWorker() bool { return v.Role == Worker && v.External }
+func (v VM) externalWorker() bool { return v.External } // no other is

@@ -74,6 +74,9 @@ var alertRefusals = []refusal{
 
 // A cluster in Alert with a worker down changes its size and loses nodes
 // (spec/seed.txt; cks.md §11 2, 4, 5, 7).
+//
+// Keeps: §3.6/A1-same, §3.6/accepted, §3.6/no-offerings.
+// Keeps: seed/alert-scales, seed/accept-size, seed/accept-nodeids, seed/accept-current, seed/size-only, seed/autoscaler-in-alert.
 func TestScaleInAlert(t *testing.T) {
 	t.Parallel()
 	ownOfferings := cluster(func(c *Cluster) {
@@ -113,6 +116,9 @@ func TestScaleInAlert(t *testing.T) {
 
 // Every state that counts as down lets a cluster in Alert be scaled, and no
 // other one (spec/seed.txt "Down"; A7).
+//
+// Keeps: §3.6/A7, §3.6/down, §8.7/states.
+// Keeps: seed/down, seed/refuse-disconnected, A40.
 func TestDownWorkerAllowsScalingInAlert(t *testing.T) {
 	t.Parallel()
 	down := map[VMState]bool{VMStopped: true, VMShutdown: true, VMError: true, VMDestroyed: true, VMExpunging: true}
@@ -125,6 +131,9 @@ func TestDownWorkerAllowsScalingInAlert(t *testing.T) {
 }
 
 // The first control node is the oldest one, wherever it stands in the list.
+//
+// Keeps: §3.6/A4-first, §8.3/first-control.
+// Keeps: seed/refuse-first-control.
 func TestFirstControlNode(t *testing.T) {
 	t.Parallel()
 	f := newFacts(inAlertWith(onVM("ctl3", func(v *VM) { v.Seq, v.State = 0, VMUnknown })))
@@ -133,6 +142,8 @@ func TestFirstControlNode(t *testing.T) {
 }
 
 // In Alert all the other checks apply as well (design.md §4.1).
+//
+// Keeps: §3.6/others.
 func TestOtherChecksInAlert(t *testing.T) {
 	t.Parallel()
 	for _, r := range []refusal{

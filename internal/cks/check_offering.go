@@ -141,7 +141,7 @@ func (s scaling) newOffering(r Role) string {
 	if ref, given := entryFor(s.req.NodeOfferings, r); given {
 		id = s.canonical(ref)
 	}
-	if id == "" || (r == Etcd && s.c.EtcdNodes == 0) {
+	if r == Etcd && s.c.EtcdNodes == 0 {
 		return ""
 	}
 	if id != s.c.OfferingFor(r) {

@@ -26,6 +26,9 @@ var offeringRefusals = []refusal{
 	{"offering of worker: not smaller while running", Failed, lesserText, nothing, offering("small")},
 	{"offering of worker: not smaller while running", Failed, lesserText, nothing, nodeOfferings("worker", "small")},
 	{"offering of worker: not smaller while running", Failed, "Kubernetes cluster cannot be scaled down for service offering. " +
+		"Service offering : lean offers lesser resources as compared to service offering : medium of Kubernetes cluster : demo",
+		nothing, nodeOfferings("worker", "lean")},
+	{"offering of worker: not smaller while running", Failed, "Kubernetes cluster cannot be scaled down for service offering. " +
 		"Service offering : slow offers lesser resources as compared to service offering : medium of Kubernetes cluster : demo",
 		nothing, offering("slow")},
 	{"offering of worker: not smaller while running", Failed, "Kubernetes cluster cannot be scaled down for service offering. " +
@@ -54,6 +57,9 @@ var offeringRefusals = []refusal{
 
 // A smaller offering is refused only where it would shrink a running VM
 // (cks.md §3.1 11f, §7 D3).
+//
+// Keeps: §3.1/11f, §3.1/11f-states, §3.1/11f-acted-on, §3.1/11f-none.
+// Keeps: §1.10/nodeofferings-override.
 func TestSmallerOffering(t *testing.T) {
 	t.Parallel()
 	bigWorkers := cluster(func(c *Cluster) { c.Offerings = map[Role]string{Worker: "large"} })

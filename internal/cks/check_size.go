@@ -24,17 +24,10 @@ var sizeChecks = []check[scaling]{
 		return nil
 	}},
 	{"size: template", "cks.md §3.1 12d", func(s scaling) error {
-		if s.grows() && s.View.Template == nil {
-			return Errorf(Invalid, "Invalid template associated with Kubernetes cluster : %s", s.c.Name)
+		if !s.grows() {
+			return nil
 		}
-		return nil
-	}},
-	{"size: template ready", "cks.md §3.1 12d", func(s scaling) error {
-		if t := s.View.Template; s.grows() && t != nil && !t.Ready {
-			return Errorf(Invalid, "Template : %s associated with Kubernetes cluster : %s is not in Ready state for datacenter : %s",
-				t.Name, s.c.Name, s.View.Zone.Name)
-		}
-		return nil
+		return templateReady(s.View.Template, s.c.Name, s.View.Zone.Name)
 	}},
 	// External nodes are counted but never removed by scaling (cks.md §7 E6), so
 	// a size below their number cannot be reached. With none, "at least one"
@@ -83,4 +76,17 @@ func tooLarge(maxSize int) error {
 func noOffering(cluster string, r Role) error {
 	return Errorf(Failed, "The Kubernetes cluster %s does not have a service offering set for node type %s",
 		cluster, strings.ToUpper(string(r)))
+}
+
+// templateReady refuses to make VMs from a template that is missing or not
+// ready.
+func templateReady(t *Template, cluster, zone string) error {
+	switch {
+	case t == nil:
+		return Errorf(Invalid, "Invalid template associated with Kubernetes cluster : %s", cluster)
+	case !t.Ready:
+		return Errorf(Invalid, "Template : %s associated with Kubernetes cluster : %s is not in Ready state for datacenter : %s",
+			t.Name, cluster, zone)
+	}
+	return nil
 }

@@ -140,7 +140,7 @@ var sizeRefusals = []refusal{
 	{"size: maximum", Invalid, "Maximum cluster size can not exceed 10. Please contact your administrator", nothing, toSize(1<<32 + 3)},
 	{"size: template", Invalid, "Invalid template associated with Kubernetes cluster : demo",
 		func(f *ScaleFacts) { f.View.Template = nil }, toSize(3)},
-	{"size: template ready", Invalid, "Template : node-image associated with Kubernetes cluster : demo is not in Ready state for datacenter : zone1",
+	{"size: template", Invalid, "Template : node-image associated with Kubernetes cluster : demo is not in Ready state for datacenter : zone1",
 		func(f *ScaleFacts) { f.View.Template.Ready = false }, toSize(3)},
 	{"size: external nodes", Invalid, "Kubernetes cluster : demo cannot be scaled for size, 1: 2 of its nodes are external. " +
 		"Remove external nodes with removeNodesFromKubernetesCluster", nodesOf(1, 0, 2, 2), toSize(1)},
@@ -152,7 +152,12 @@ var sizeRefusals = []refusal{
 		func(f *ScaleFacts) { f.Limits.Cores, f.Used.Cores = ptr(20), 20 }, toSize(3)},
 	{"size: resource limits", Failed, "Resource limits prevent scaling the cluster: the account may use 24575 MB of memory, uses 20480 and needs 4096 more",
 		func(f *ScaleFacts) { f.Limits.MemoryMB, f.Used.MemoryMB = ptr(int64(24575)), 20480 }, toSize(3)},
-	// New nodes get the offering that the request names for workers.
+	// Fewer workers are there than are recorded.
+	{"size: resource limits", Failed, "Resource limits prevent scaling the cluster: the account may use 5 VMs, uses 4 and needs 2 more",
+		with(nodesOf(3, 0, 1, 0), cluster(func(c *Cluster) { c.Size = 2 }), func(f *ScaleFacts) { f.Limits.VMs, f.Used.VMs = ptr(5), 4 }), toSize(3)},
+	// New nodes get the cluster's worker offering, or the one that the request names for workers.
+	{"size: resource limits", Failed, "Resource limits prevent scaling the cluster: the account may use 24 vCPUs, uses 20 and needs 8 more",
+		with(cluster(func(c *Cluster) { c.Offerings = map[Role]string{Worker: "large"} }), func(f *ScaleFacts) { f.Limits.Cores, f.Used.Cores = ptr(24), 20 }), toSize(3)},
 	{"size: resource limits", Failed, "Resource limits prevent scaling the cluster: the account may use 24 vCPUs, uses 20 and needs 8 more",
 		func(f *ScaleFacts) { f.Limits.Cores, f.Used.Cores = ptr(24), 20 }, both(toSize(3), nodeOfferings("worker", "large"))},
 }
@@ -164,6 +169,20 @@ func (r refusal) scaling() scaling {
 }
 
 // Every check of cks.md §3.1 and §3.6 refuses with CloudStack's text.
+//
+// Keeps: §3.1/0, §3.1/1-incomplete, §3.1/1-type, §3.1/1-offering, §3.1/1-each, §3.1/2-number, §3.1/2-removed, §3.1/3.
+// Keeps: §3.1/4-nothing, §3.1/4-bounds, §3.1/6, §3.1/7, §3.1/8, §3.1/9a, §3.1/9b, §3.1/9b-numbers, §3.1/9c, §3.1/9d.
+// Keeps: §3.1/9e, §3.1/9f, §3.1/9g, §3.1/9-state, §3.1/10a, §3.1/10b, §3.1/10b-repeated, §3.1/10b-empty, §3.1/10c.
+// Keeps: §3.1/10d, §3.1/10-kinds, §3.1/10-state, §3.1/11-which, §3.1/11a, §3.1/11b, §3.1/11c, §3.1/11d, §3.1/11e.
+// Keeps: §3.1/11f, §3.1/11f-existing, §3.1/12a, §3.1/12b, §3.1/12c, §3.1/12d-template, §3.1/12d-ready.
+// Keeps: §3.1/12-external, §3.1/12-offering, §3.1/13, §3.1/13-extra, §3.1/13-offering, §3.3/nodeids-stopped.
+// Keeps: §3.4/alert, §3.6/A1, §3.6/A2, §3.6/A3, §3.6/A4, §3.6/A5, §3.6/A6, §3.6/A7, §3.6/texts, §8.6/autoscaling.
+// Keeps: §8.5/total.
+// Keeps: §5.1/1, §5.1/4, §5.3/none, §5.4/kinds, §5.6/running, D1, E6.
+// Keeps: seed/refuse-offering, seed/refuse-node-offering, seed/refuse-autoscaling, seed/refuse-bounds, seed/refuse-neither.
+// Keeps: seed/refuse-control, seed/refuse-etcd, seed/refuse-external, seed/refuse-first-control, seed/refuse-more-vms.
+// Keeps: seed/refuse-fewer-vms, seed/refuse-leftovers, seed/refuse-control-down, seed/refuse-etcd-down, seed/refuse-no-worker-down.
+// Keeps: seed/refuse-external-down, seed/refuse-disconnected, seed/upgrading, seed/running-as-before, seed/stopped-as-before, A31.
 func TestScaleRefusals(t *testing.T) {
 	t.Parallel()
 	for _, r := range refusals {
@@ -184,6 +203,8 @@ func TestScaleRefusals(t *testing.T) {
 
 // The checks are in the order of the specification, each has a case above, and
 // without any one of them a case of it ends otherwise.
+//
+// Keeps: §3.1/order, §3.1/11-order, §3.6/order.
 func TestScaleChecksAreAllNeeded(t *testing.T) {
 	t.Parallel()
 	var names []string
@@ -212,6 +233,8 @@ var apart = map[string]string{
 
 // A request that breaks two rules gets the text of the earlier one: for every
 // two checks that can be broken together, neighbours above all.
+//
+// Keeps: §3.1/order, §3.6/order.
 func TestScaleChecksAreInOrder(t *testing.T) {
 	t.Parallel()
 	combined := map[string]bool{}
@@ -280,6 +303,8 @@ func combine(a, b refusal) (s scaling, ok bool) {
 }
 
 // Numbers are compared as numbers: 1.9 is older than 1.15 (cks.md §3.1 9b).
+//
+// Keeps: §3.1/9b-numbers.
 func TestVersionAtLeast(t *testing.T) {
 	t.Parallel()
 	for version, want := range map[string]bool{

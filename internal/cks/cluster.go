@@ -125,7 +125,7 @@ const (
 )
 
 // Roles lists the node types in the order in which VMs are created
-// (spec/cks.md §8.3) and offerings are changed.
+// (spec/cks.md §8.3).
 var Roles = []Role{Etcd, Control, Worker}
 
 // Phase says how far a VM belongs to its cluster.

@@ -82,7 +82,7 @@ var createChecks = slices.Concat([]check[creation]{
 		// etcd nodes do not count towards the maximum, but are held to it by
 		// themselves: there is no other bound on them.
 		most := int64(c.MaxSize)
-		if c.control > most || c.workers > most-c.control || c.etcd > most {
+		if c.workers > most-c.control || c.etcd > most {
 			return tooLarge(c.MaxSize)
 		}
 		return nil
@@ -112,19 +112,7 @@ var createChecks = slices.Concat([]check[creation]{
 		}
 		return nil
 	}},
-	{"template", "cks.md §3.1 12d", func(c creation) error {
-		if c.Template == nil {
-			return Errorf(Invalid, "Invalid template associated with Kubernetes cluster : %s", c.req.Name)
-		}
-		return nil
-	}},
-	{"template ready", "cks.md §3.1 12d", func(c creation) error {
-		if t := c.Template; t != nil && !t.Ready {
-			return Errorf(Invalid, "Template : %s associated with Kubernetes cluster : %s is not in Ready state for datacenter : %s",
-				t.Name, c.req.Name, c.Zone.Name)
-		}
-		return nil
-	}},
+	{"template", "cks.md §3.1 12d", func(c creation) error { return templateReady(c.Template, c.req.Name, c.Zone.Name) }},
 }, createOfferingChecks(), []check[creation]{
 	{"resource limits", "cks.md §3.1 13", func(c creation) error {
 		var add Usage

@@ -83,7 +83,7 @@ var createRefusals = []createRefusal{
 	{"version for several control nodes", Invalid, "HA support is available only for Kubernetes version 1.16.0 and above. Given version ID: v1 is 1.9.0",
 		func(f *CreateFacts, r *CreateRequest) { f.Version.Version, r.ControlNodes = "1.9.0", ptr(int64(2)) }},
 	{"template", Invalid, "Invalid template associated with Kubernetes cluster : demo", func(f *CreateFacts, _ *CreateRequest) { f.Template = nil }},
-	{"template ready", Invalid, "Template : node-image associated with Kubernetes cluster : demo is not in Ready state for datacenter : zone1",
+	{"template", Invalid, "Template : node-image associated with Kubernetes cluster : demo is not in Ready state for datacenter : zone1",
 		func(f *CreateFacts, _ *CreateRequest) { f.Template.Ready = false }},
 
 	{"offering of worker: named", Failed, "The Kubernetes cluster demo does not have a service offering set for node type WORKER",
@@ -94,6 +94,9 @@ var createRefusals = []createRefusal{
 	{"offering of worker: large enough", Invalid, createThin, creating(nil, "worker", "thin", "control", "medium", "etcd", "medium")},
 	{"offering of worker: vCPUs for the version", Invalid, createCores, needing(5, 2048, creating(nil, "worker", "medium", "control", "large", "etcd", "large"))},
 	{"offering of worker: memory for the version", Invalid, createMemory, needing(2, 4097, creating(nil, "worker", "medium", "control", "large", "etcd", "large"))},
+	{"offering of worker: large enough", Invalid, createTiny, func(_ *CreateFacts, r *CreateRequest) { // no etcd nodes
+		r.NodeOfferings = nodeOfferings("worker", "tiny").NodeOfferings
+	}},
 	{"offering of control: named", Failed, "The Kubernetes cluster demo does not have a service offering set for node type CONTROL",
 		creating(nil, "worker", "medium", "etcd", "medium")},
 	{"offering of control: found", Invalid, "No service offering with ID: 99", creating(ptr("99"), "worker", "medium", "etcd", "medium")},
@@ -135,6 +138,8 @@ func (r createRefusal) creation() creation {
 }
 
 // Every limit of cks.md §8.6 refuses with its text.
+//
+// Keeps: §8.6/worker, §8.6/control, §8.6/maximum, §8.6/offering, §8.6/ha.
 func TestCreateRefusals(t *testing.T) {
 	t.Parallel()
 	for _, r := range createRefusals {
@@ -163,6 +168,8 @@ func TestCreateChecksAreAllNeeded(t *testing.T) {
 }
 
 // What an accepted create request asks for.
+//
+// Keeps: §8.4/create, §8.4/etcd-absent.
 func TestCreate(t *testing.T) {
 	t.Parallel()
 	base := Cluster{Name: "demo", State: Created, ZoneID: "z1", VersionID: "v1", TemplateID: "t1",
@@ -194,6 +201,9 @@ func TestCreate(t *testing.T) {
 		{"an etcd offering without etcd nodes", func(_ *CreateFacts, r *CreateRequest) {
 			r.NodeOfferings = nodeOfferings("etcd", "tiny").NodeOfferings
 		}, func(*Cluster) {}},
+		{"an etcd offering with etcd nodes", func(_ *CreateFacts, r *CreateRequest) {
+			r.EtcdNodes, r.NodeOfferings = ptr(int64(1)), nodeOfferings("etcd", "large").NodeOfferings
+		}, func(c *Cluster) { c.EtcdNodes, c.Offerings[Etcd] = 1, "large" }},
 		{"one control node on an old version", func(f *CreateFacts, _ *CreateRequest) { f.Version.Version = "1.9.0" }, func(*Cluster) {}},
 		{"just within limits", func(f *CreateFacts, _ *CreateRequest) {
 			f.Limits = Limits{VMs: ptr(2), Cores: ptr(8), MemoryMB: ptr(int64(8192))}
@@ -217,6 +227,8 @@ func TestCreate(t *testing.T) {
 }
 
 // A delete is refused in every state from which the table has no way.
+//
+// Keeps: §4/fires-delete-refused.
 func TestCheckDelete(t *testing.T) {
 	t.Parallel()
 	allowed := []State{Running, Stopped, Alert, Error}

@@ -35,3 +35,27 @@ func TestOfferingByRef(t *testing.T) {
 		}
 	}
 }
+
+// An offering that leaves any of its sizes open is custom (cks.md §3.1 11b).
+func TestCustomOfferings(t *testing.T) {
+	t.Parallel()
+	for o, custom := range map[Offering]bool{
+		{Cores: 2, SpeedMHz: 1000, MemoryMB: 2048}: false,
+		{SpeedMHz: 1000, MemoryMB: 2048}:           true,
+		{Cores: 2, MemoryMB: 2048}:                 true,
+		{Cores: 2, SpeedMHz: 1000}:                 true,
+	} {
+		if o.Custom() != custom {
+			t.Errorf("%+v: custom is %v", o, o.Custom())
+		}
+	}
+}
+
+// What is incomplete is no type's entry, whoever asks before it is refused.
+func TestIncompleteEntriesArePassedOver(t *testing.T) {
+	t.Parallel()
+	ref, ok := entryFor([]NodeOffering{{ptr("worker"), ptr("large")}, {ptr("worker"), nil}, {nil, ptr("small")}}, Worker)
+	if ref != "large" || !ok {
+		t.Errorf("%q, %v", ref, ok)
+	}
+}

@@ -22,6 +22,7 @@ func testOfferings() map[string]Offering {
 		{Name: "large", Cores: 8, SpeedMHz: 1000, MemoryMB: 8192},
 		{Name: "slow", Cores: 4, SpeedMHz: 500, MemoryMB: 8192},
 		{Name: "custom"},
+		{Name: "lean", Cores: 8, SpeedMHz: 1000, MemoryMB: 2048},
 	} {
 		o.ID, o.Seq = o.Name, int64(i+1)
 		m[o.ID] = o

@@ -34,6 +34,11 @@ func golden(t *testing.T, file, got string) {
 }
 
 // Every pair of state and event, and where it leads (cks.md §4).
+//
+// Keeps: §4/words, §4/table, §4/Created, §4/Starting, §4/Running, §4/Stopping, §4/Stopped, §4/Scaling.
+// Keeps: §4/ScalingStoppedCluster, §4/Upgrading, §4/Importing, §4/RemovingNodes, §4/Alert, §4/Alert-scales.
+// Keeps: §4/Recovering, §4/Destroying, §4/Destroying-failed, §4/Error, §4/Destroyed, §4/refused.
+// Keeps: seed/alert-to-scaling, seed/scaling-to-running, seed/scaling-to-alert.
 func TestLifecycle(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
@@ -88,6 +93,8 @@ func TestLifecycleDiagram(t *testing.T) {
 }
 
 // The table names each pair once, and only states and events that there are.
+//
+// Keeps: §4/unambiguous.
 func TestTransitionsAreUnambiguous(t *testing.T) {
 	t.Parallel()
 	seen := map[Transition]bool{}
@@ -105,6 +112,8 @@ func TestTransitionsAreUnambiguous(t *testing.T) {
 
 // From every busy state a job can end well and end badly, and neither leads to
 // a busy state: no state is a dead end (design.md §4.11).
+//
+// Keeps: §4/no-dead-end.
 func TestNoBusyStateIsADeadEnd(t *testing.T) {
 	t.Parallel()
 	for _, s := range States {

@@ -9,6 +9,8 @@ import (
 const uuid = "7944A42F-fcf2-4f4e-932a-e7b59e0724b1"
 
 // Host names are CloudStack's (cks.md §8.1).
+//
+// Keeps: §8.1/prefix, §8.1/prefix-cleaned, §8.1/etcd.
 func TestPrefixes(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("abcde", 12) // 60
@@ -41,6 +43,9 @@ func TestPrefixes(t *testing.T) {
 	}
 }
 
+// A name up to its hexadecimal digits, by role (cks.md §8.1).
+//
+// Keeps: §8.1/control-worker, §8.1/etcd.
 func TestStem(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -58,6 +63,9 @@ var rfc1123 = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 // Whatever a cluster is called, its VMs have lower-case RFC 1123 host names
 // (A13).
+//
+// Keeps: §8.1/etcd.
+// Keeps: A13.
 func FuzzStem(f *testing.F) {
 	for _, name := range []string{"demo", "", "-", "Prod_A 01", "9", "ſ", "K", strings.Repeat("x", 300), strings.Repeat("-", 70), "\xff"} {
 		f.Add(name)

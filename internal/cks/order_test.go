@@ -16,6 +16,9 @@ func ids(vms []VM) string {
 
 // Down workers go first, then the newest (spec/seed.txt; A27), whatever the
 // order of the rows, and the caller's slice stays as it was.
+//
+// Keeps: §5.3/down-first, §5.3/newest-first.
+// Keeps: seed/down-first, seed/newest-next, A27.
 func TestRemovalOrder(t *testing.T) {
 	t.Parallel()
 	workers := []VM{
@@ -41,6 +44,10 @@ func TestRemovalOrder(t *testing.T) {
 }
 
 // What a scale-up waits for (spec/seed.txt "Scale-up"; cks.md §7 D5, §11 3, 12).
+//
+// Keeps: §8.2/etcd-no-node.
+// Keeps: §5.2/down, §5.2/6-etcd.
+// Keeps: seed/wait-without-down, seed/wait-for-all-new, seed/count-leaves-out, seed/lower-case, seed/not-down-expected.
 func TestExpectedReady(t *testing.T) {
 	t.Parallel()
 	member := func(name string, role Role, s VMState) VM {
@@ -95,6 +102,9 @@ func TestExpectedReady(t *testing.T) {
 
 // The seed's early match: four Ready nodes make up the expected count while the
 // new one has not joined, so it is asked for by name (cks.md §11 3).
+//
+// Keeps: §11/3.
+// Keeps: seed/by-name.
 func TestStaleReadyMakesUpTheCount(t *testing.T) {
 	t.Parallel()
 	vms := []VM{

@@ -18,6 +18,16 @@ func checkChange(t *testing.T, f ScaleFacts, req ScaleRequest, want Change) {
 
 // What an accepted request means (cks.md §3.3-3.5, §5.1.6, §7 D3, E8, E9; A31,
 // A33, A34, A46; design.md §4.2-4.5).
+//
+// Keeps: §3.1/1-duplicate, §3.1/9-on, §3.1/9b-numbers, §3.1/10a-others, §3.1/12-same, §3.1/12c-etcd, §3.1/12d-growing.
+// Keeps: §3.2/size, §3.2/nodeids, §3.3/off-with-size, §3.3/on-as-it-is, §3.3/bounds, §3.3/size-created, §3.3/default-alone.
+// Keeps: §3.3/autoscaling-dropped, §3.3/nodeids-with-offering, §3.4/success, §3.4/stopped, §3.5/size-only, §3.5/default.
+// Keeps: §3.5/types, §3.5/default-entry.
+// Keeps: §3.1/13-growing, §8.5/external.
+// Keeps: §1.10/nodeofferings-override, §1.10/size, §1.10/nodeids, §1.10/autoscalingenabled, §1.10/bounds.
+// Keeps: §1.10/node-types, §1.10/default-type.
+// Keeps: §5.1/6-existing, §5.1/6-wanted, §5.1/6-autoscaling, §5.1/6-combined, §5.1/6-single, §5.2/b, §5.6/changed, D3, E9.
+// Keeps: seed/running-as-before, seed/created-as-before, seed/stopped-as-before, seed/running-offering, A33, A34, A46.
 func TestScaleChange(t *testing.T) {
 	t.Parallel()
 	withEtcd := nodesOf(1, 3, 2, 0)
@@ -44,10 +54,15 @@ func TestScaleChange(t *testing.T) {
 		{"same size, created", inTheState(Created), toSize(2), Change{Kind: Nothing}},
 		{"same size and offering", nothing, both(toSize(2), offering("medium")), Change{Kind: Nothing}},
 		{"up", nothing, toSize(3), Change{ScaleUp, Args{Size: 3}}},
-		{"up to the maximum", nothing, toSize(7), Change{ScaleUp, Args{Size: 7}}}, // A15
+		{"up, the types on other offerings than the default", ownRoles, toSize(3), Change{ScaleUp, Args{Size: 3}}}, // D3
+		{"up to the maximum", nothing, toSize(7), Change{ScaleUp, Args{Size: 7}}},                                  // A15
 		{"etcd nodes do not count towards it", withEtcd, toSize(9), Change{ScaleUp, Args{Size: 9}}},
 		{"down", nothing, toSize(1), Change{ScaleDown, Args{Size: 1}}},
 		{"down needs no template", func(f *ScaleFacts) { f.View.Template = nil }, toSize(1), Change{ScaleDown, Args{Size: 1}}},
+		{"down while the template is not ready", func(f *ScaleFacts) { f.View.Template.Ready = false }, toSize(1), Change{ScaleDown, Args{Size: 1}}},
+		{"down without any offering", cluster(func(c *Cluster) { c.DefaultOffering = "" }), toSize(1), Change{ScaleDown, Args{Size: 1}}},
+		{"bounds with autoscaling off as before", nothing, both(toSize(3), ScaleRequest{Autoscaling: ptr(false), MinSize: ptr(int64(1)), MaxSize: ptr(int64(5))}),
+			Change{ScaleUp, Args{Size: 3}}},
 		{"down within limits already exceeded", func(f *ScaleFacts) { f.Limits.VMs, f.Used.VMs = ptr(1), 5 }, toSize(1), Change{ScaleDown, Args{Size: 1}}},
 		{"up just within limits", func(f *ScaleFacts) { f.Limits.VMs, f.Used.VMs = ptr(6), 5 }, toSize(3), Change{ScaleUp, Args{Size: 3}}},
 		{"up with an external node", nodesOf(1, 0, 1, 1), toSize(4), Change{ScaleUp, Args{Size: 4}}},
@@ -57,6 +72,10 @@ func TestScaleChange(t *testing.T) {
 			Change{RecordSize, Args{Size: 4, DefaultOffering: "large", Offerings: all("large", Control, Worker)}}},
 		{"created, an offering", inTheState(Created), nodeOfferings("worker", "large"),
 			Change{RecordSize, Args{Size: 2, Offerings: all("large", Worker)}}},
+		{"created, the default alone", with(inTheState(Created), cluster(func(c *Cluster) { c.Offerings = all("large", Control, Worker) }), nodesOf(3, 0, 2, 0)),
+			offering("large"), Change{RecordSize, Args{Size: 2, DefaultOffering: "large"}}},
+		{"autoscaling off with nodeids and a control offering", autoscales(1, 3),
+			both(without("w2"), nodeOfferings("control", "medium"), ScaleRequest{Autoscaling: ptr(false)}), Change{Autoscale, Args{Autoscaling: off}}},
 		{"per-role offerings only", perRole, toSize(3), Change{ScaleUp, Args{Size: 3}}}, // A33
 
 		{"up from no workers", nodesOf(1, 0, 0, 0), toSize(1), Change{ScaleUp, Args{Size: 1}}},
@@ -68,11 +87,18 @@ func TestScaleChange(t *testing.T) {
 			Change{RemoveNodes, Args{VMIDs: []string{"w1", "w2"}}}},
 		{"nodeids with a control offering", nothing, both(without("w2"), nodeOfferings("control", "large")),
 			Change{OfferingThenRemoveNodes, Args{VMIDs: []string{"w2"}, Offerings: all("large", Control)}}},
+		{"nodeids with an etcd offering", withEtcd, both(without("w2"), nodeOfferings("etcd", "large")),
+			Change{OfferingThenRemoveNodes, Args{VMIDs: []string{"w2"}, Offerings: all("large", Etcd)}}},
 		{"nodeids with the same control offering", nothing, both(without("w2"), nodeOfferings("control", "medium")),
 			Change{RemoveNodes, Args{VMIDs: []string{"w2"}}}},
 		{"nodeids of an autoscaling cluster", autoscales(1, 3), without("w2"), Change{RemoveNodes, Args{VMIDs: []string{"w2"}}}},
+		{"nodeids of an autoscaling cluster at its minsize", autoscales(2, 3), without("w2"), Change{RemoveNodes, Args{VMIDs: []string{"w2"}}}},
 		{"size of an autoscaling cluster", autoscales(1, 3), toSize(3), Change{ScaleUp, Args{Size: 3}}},
+		{"size above an autoscaling cluster's maxsize", autoscales(1, 3), toSize(5), Change{ScaleUp, Args{Size: 5}}},
+		{"size below an autoscaling cluster's minsize", autoscales(2, 3), toSize(1), Change{ScaleDown, Args{Size: 1}}},
 
+		{"size and offering as they are", nothing, both(toSize(2), offering("medium")), Change{Kind: Nothing}},
+		{"size and offering as they are, stopped", inTheState(Stopped), both(toSize(2), offering("medium")), Change{Kind: Nothing}},
 		{"offering for all", nothing, offering("large"),
 			Change{ChangeOffering, Args{DefaultOffering: "large", Offerings: all("large", Control, Worker)}}},
 		{"offering for all, with etcd", withEtcd, offering("5"),
@@ -86,6 +112,8 @@ func TestScaleChange(t *testing.T) {
 		{"the default, other offerings in use", ownRoles, offering("medium"), Change{Kind: Nothing}}, // D3
 		{"the default, other VMs", onVM("w1", func(v *VM) { v.OfferingID = "large" }), offering("medium"), Change{Kind: Nothing}},
 		{"offering of a type", nothing, nodeOfferings("Worker", "large"), Change{ChangeOffering, Args{Offerings: all("large", Worker)}}},
+		{"offerings of types in any case", withEtcd, nodeOfferings("CONTROL", "large", "eTcD", "large", "woRKer", "large", "Default", "small"),
+			Change{ChangeOffering, Args{Offerings: all("large", Control, Worker, Etcd)}}},
 		{"offering that a type has", ownRoles, nodeOfferings("worker", "small"), Change{Kind: Nothing}},
 		{"the later entry wins", nothing, nodeOfferings("worker", "large", "worker", "medium"), Change{Kind: Nothing}},
 		{"a change that stopped half-way", onVM("w1", func(v *VM) { v.OfferingID = "small" }), nodeOfferings("worker", "medium"),
@@ -127,6 +155,8 @@ func TestScaleChange(t *testing.T) {
 			Change{AutoscaleThenOffering, Args{Autoscaling: on(1, 3), Offerings: all("large", Worker)}}},
 		{"autoscaling with a control offering is dropped", nothing, both(autoscale(true, 1, 3), nodeOfferings("control", "large")),
 			Change{ChangeOffering, Args{Offerings: all("large", Control)}}},
+		{"autoscaling with a default entry is dropped", nothing, both(autoscale(true, 1, 3), nodeOfferings("default", "large")),
+			Change{Kind: Nothing}},
 		{"off with a control offering and size", autoscales(1, 3), both(autoscale(false), toSize(3), nodeOfferings("control", "medium")),
 			Change{Autoscale, Args{Autoscaling: off}}},
 		{"autoscaling on 1.100", version(func(v *KubernetesVersion) { v.Version = "1.100.0" }), autoscale(true, 1, 3),
