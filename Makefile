@@ -26,6 +26,16 @@ test: ## run all tests (a local PostgreSQL, or TEST_DATABASE_URL, or Docker)
 bench: ## measure how fast the server reacts to the cloud
 	go test ./cmd/server -run '^$$' -bench . -benchtime=10x
 
+.PHONY: fuzz
+fuzz: ## feed the parsers, the signature, the encoder and the removal order with what nobody would send; FUZZTIME=10s each
+	@grep -roE '^func Fuzz\w+' --include='*_test.go' . | while IFS=: read -r file found; do \
+		go test "$$(dirname "$$file")" -run '^$$' -fuzz "^$${found#func }$$" -fuzztime $${FUZZTIME:-10s} -fuzzminimizetime 10x; \
+	done
+
+.PHONY: lab
+lab: build ## try the scenarios of the lab report on a live server, and write docs/lab.md
+	go run ./cmd/lab -server $(BIN) -o docs/lab.md
+
 .PHONY: lint
 lint: ## check the format, go vet, staticcheck
 	@unformatted=$$(gofmt -l .); \
