@@ -19,8 +19,8 @@ build: ## build the static binary bin/server
 	CGO_ENABLED=0 go build -trimpath -o $(BIN) ./cmd/server
 
 .PHONY: test
-test: ## run all tests (a local PostgreSQL, or TEST_DATABASE_URL, or Docker)
-	go test -race -shuffle=on -timeout=20m ./...
+test: ## run all tests (a local PostgreSQL, or TEST_DATABASE_URL, or Docker); most of the time they wait, hence -parallel
+	go test -race -shuffle=on -parallel=8 -timeout=20m ./...
 
 .PHONY: bench
 bench: ## measure how fast the server reacts to the cloud

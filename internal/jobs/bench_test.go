@@ -98,29 +98,36 @@ func (b *bench) must(err error) {
 	}
 }
 
-// ask records a job as the service does.
+// ask records a job as the service does: again, when the cluster changed
+// meanwhile.
 func (b *bench) ask(kind cks.Kind, args cks.Args) cks.Job {
 	b.Helper()
 	return b.askWithin(time.Minute, kind, args)
 }
 
-func (b *bench) askWithin(timeout time.Duration, kind cks.Kind, args cks.Args) cks.Job {
+func (b *bench) askWithin(timeout time.Duration, kind cks.Kind, args cks.Args) (job cks.Job) {
 	b.Helper()
-	var job cks.Job
-	b.must(b.st.InTx(b.ctx, func(q *store.Queries) error {
-		view, err := q.View(b.ctx, b.id)
-		if err != nil {
-			return err
-		}
-		job, err = q.AddJob(b.ctx, store.NewJob{
-			Command: "scaleKubernetesCluster", Kind: kind, AccountID: view.Account.ID, ClusterID: b.id, Args: args,
-			Notes: cks.Notes{Seen: view.Cluster.State, Before: view.Cluster.Size}, Timeout: timeout,
+	b.until("the cluster is held", func() bool {
+		err := b.st.InTx(b.ctx, func(q *store.Queries) error {
+			view, err := q.View(b.ctx, b.id)
+			if err != nil {
+				return err
+			}
+			job, err = q.AddJob(b.ctx, store.NewJob{
+				Command: "scaleKubernetesCluster", Kind: kind, AccountID: view.Account.ID, ClusterID: b.id, Args: args,
+				Notes: cks.Notes{Seen: view.Cluster.State, Before: view.Cluster.Size}, Timeout: timeout,
+			})
+			if err != nil {
+				return err
+			}
+			return q.HoldCluster(b.ctx, view.Cluster, job.ID, cks.Requests[kind])
 		})
-		if err != nil {
-			return err
+		if cks.CodeOf(err) == cks.Conflict && !b.view().Cluster.State.Busy() {
+			return false
 		}
-		return q.HoldCluster(b.ctx, view.Cluster, job.ID, cks.Requests[kind])
-	}))
+		b.must(err)
+		return true
+	})
 	return job
 }
 

@@ -82,7 +82,7 @@ func TestAlertNeedsReadyNodes(t *testing.T) {
 // Keeps: A48.
 func TestScannerLeavesHeldCluster(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 2}, 1)
+	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 2}, 100)
 	b.ask(cks.ScaleUp, cks.Args{Size: 3})
 	b.set(b.workers()[0], cks.VMStopped)
 	b.scan()
@@ -115,7 +115,7 @@ func (p pausing) Machines(ctx context.Context, id string) ([]cks.Machine, error)
 // Keeps: A48.
 func TestStaleScanNeverOverwrites(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 2}, 1)
+	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 2}, 100)
 	b.set(b.workers()[0], cks.VMStopped)
 	p := pausing{b.world, make(chan struct{}), make(chan struct{})}
 	done := make(chan error)
@@ -285,7 +285,7 @@ func (b *bench) adopt(id string) {
 // recorded as expunged.
 func TestChosenVMIsNotGone(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 1}, 1)
+	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 1}, 100)
 	b.ask(cks.ScaleUp, cks.Args{Size: 2})
 	_, err := b.st.ChooseNew(b.ctx, b.claimed(), []store.NewVM{{Role: cks.Worker, OfferingID: b.workers()[0].OfferingID, Prefix: "x"}})
 	b.must(err)
