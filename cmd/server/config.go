@@ -42,7 +42,7 @@ type config struct {
 	RetryWait    time.Duration `env:"CKSCALE_RETRY_WAIT" default:"30s" min:"10ms" help:"wait before a failed step of a job is tried again; three tries in all"`
 	MaxSize      int           `env:"CKSCALE_MAX_SIZE" default:"10" min:"1" help:"most nodes of a cluster, control nodes included"`
 	Lease        time.Duration `env:"CKSCALE_LEASE" default:"10s" min:"1s" help:"how long a job stays with a server that has gone silent"`
-	Workers      int           `env:"CKSCALE_WORKERS" default:"16" min:"1" help:"jobs carried out at once"`
+	Workers      int           `env:"CKSCALE_WORKERS" default:"64" min:"1" help:"jobs carried out at once"`
 	LogLevel     slog.Level    `env:"CKSCALE_LOG_LEVEL" default:"INFO" help:"DEBUG, INFO, WARN or ERROR"`
 }
 

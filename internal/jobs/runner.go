@@ -18,7 +18,8 @@ import (
 
 // Config is how a Runner works. Fields that are zero get their defaults.
 type Config struct {
-	Workers      int           // jobs acted on at once; 16
+	Workers      int           // jobs acted on at once; 64
+	PerCluster   int           // of which one cluster can have as many; 4
 	Lease        time.Duration // 10 s
 	Poll         time.Duration // how often to look for due jobs when nothing wakes the runner; 1 s
 	ReadyPoll    time.Duration // how often a wait looks again when no change wakes it; 15 s (cks.md §5.2)
@@ -46,7 +47,10 @@ func (c Config) withDefaults() Config {
 		}
 	}
 	if c.Workers == 0 {
-		c.Workers = 16
+		c.Workers = 64
+	}
+	if c.PerCluster == 0 {
+		c.PerCluster = 4
 	}
 	if c.MaxTries == 0 {
 		c.MaxTries = 3
@@ -66,6 +70,7 @@ type Runner struct {
 	cfg     Config
 	metrics *metrics
 	owner   string // a random id: a process that comes back is another owner
+	shares  shares
 
 	mu       sync.Mutex
 	leases   map[string]*lease // by job id, of the jobs in flight
@@ -79,6 +84,7 @@ func NewRunner(st *store.Store, vms VMs, nodes Nodes, cfg Config) *Runner {
 	return &Runner{
 		store: st, vms: vms, nodes: nodes, cfg: cfg.withDefaults(), metrics: newMetrics(cfg.Registerer),
 		owner: uuid.NewString(), leases: map[string]*lease{}, freed: make(chan struct{}, 1),
+		shares: shares{most: cfg.withDefaults().PerCluster, taken: map[string]int{}},
 	}
 }
 
@@ -192,6 +198,14 @@ func (r *Runner) work(ctx context.Context, c claimedJob) error {
 			delete(r.leases, c.job.ID)
 		}
 	}()
+	cluster, err := r.clusterOf(ctx, c.job)
+	if err != nil {
+		return err
+	}
+	if !r.shares.take(cluster) {
+		return leaseLost(r.store.PutBack(ctx, c.job, r.cfg.Poll, false))
+	}
+	defer r.shares.give(cluster)
 	log := r.cfg.Log.With("job", c.job.ID, "kind", c.job.Kind, "cluster", c.job.ClusterID)
 	return (&run{Runner: r, job: c.job, plan: plans[c.job.Kind], claimed: c.at, lease: c.lease, log: log}).work(ctx)
 }

@@ -31,10 +31,16 @@ type Scanner struct {
 	nodes Nodes
 	cfg   ScanConfig
 
+	slots chan struct{} // one for each scan under way
+
 	mu    sync.Mutex
 	again map[string]bool // clusters that are being scanned; true: once more after that
 	wg    sync.WaitGroup
 }
+
+// maxScans is how many clusters are looked at at once. Those whose cloud hangs
+// give their place up after CallTimeout.
+const maxScans = 64
 
 // NewScanner returns a Scanner that does nothing until Run or Scan.
 func NewScanner(st *store.Store, vms VMs, nodes Nodes, cfg ScanConfig) *Scanner {
@@ -47,7 +53,7 @@ func NewScanner(st *store.Store, vms VMs, nodes Nodes, cfg ScanConfig) *Scanner 
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Scanner{store: st, vms: vms, nodes: nodes, cfg: cfg, again: map[string]bool{}}
+	return &Scanner{store: st, vms: vms, nodes: nodes, cfg: cfg, slots: make(chan struct{}, maxScans), again: map[string]bool{}}
 }
 
 // Run scans until ctx ends.
@@ -127,7 +133,9 @@ func (s *Scanner) request(ctx context.Context, id string) {
 	s.again[id] = false
 	s.wg.Go(func() {
 		for more := true; more && ctx.Err() == nil; {
+			s.slots <- struct{}{}
 			s.report(ctx, id, s.Scan(ctx, id))
+			<-s.slots
 			s.mu.Lock()
 			if more = s.again[id]; more {
 				s.again[id] = false
