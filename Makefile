@@ -32,6 +32,14 @@ fuzz: ## feed the parsers, the signature, the encoder and the removal order with
 		go test "$$(dirname "$$file")" -run '^$$' -fuzz "^$${found#func }$$" -fuzztime $${FUZZTIME:-10s} -fuzzminimizetime 10x; \
 	done
 
+.PHONY: soak
+soak: ## play random scripts of requests, faults and crashes against the model for SOAK=10m; SEED=n plays those of a seed
+	go test ./internal/model -race -run TestModel -v -timeout 0 -count=1 -budget $${SOAK:-10m} $(if $(SEED),-rapid.seed $(SEED))
+
+.PHONY: replay
+replay: ## play one script of the model again, line by line: SCRIPT=file
+	go test ./internal/model -run TestScripts -v -count=1 -script $(abspath $(SCRIPT))
+
 .PHONY: lab
 lab: build ## try the scenarios of the lab report on a live server, and write docs/lab.md
 	go run ./cmd/lab -server $(BIN) -o docs/lab.md

@@ -29,7 +29,7 @@ func TestDefaultsWork(t *testing.T) {
 	want := config{
 		Addr: "127.0.0.1:8080", DataDir: got.DataDir, Demo: true, SimSpeed: 1,
 		ScanInterval: 30 * time.Second, ScaleTimeout: time.Hour, DrainTimeout: time.Minute,
-		RetryWait: 30 * time.Second, MaxSize: 10, Lease: 10 * time.Second, Workers: 16, LogLevel: slog.LevelInfo,
+		RetryWait: 30 * time.Second, MaxSize: 10, Lease: 10 * time.Second, Workers: 64, LogLevel: slog.LevelInfo,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

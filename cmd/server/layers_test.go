@@ -24,6 +24,7 @@ var layers = map[string][]string{
 	"internal/store/storetest": {"internal/cks", "internal/store", "internal/embeddedpg", "migrations"},
 	"internal/invariant":       {"internal/cks", "internal/store", "internal/sim"},
 	"internal/conformance":     {},
+	"internal/model":           {"internal/service"}, // tests only
 }
 
 // confined says where a library may be imported: there and below.
