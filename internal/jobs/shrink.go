@@ -194,7 +194,10 @@ func (r *run) destroyVM(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.deleteNode(ctx)
+	if err = r.deleteNode(ctx); err != nil && r.canRetry(err) {
+		return err
+	}
+	return r.unlessStopped(ctx, err) // the VM is gone, whatever becomes of its node: so it is recorded (I3)
 }
 
 // recordRemoval counts the removed worker off at once (cks.md §7 E1).

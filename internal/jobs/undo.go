@@ -111,14 +111,29 @@ func explainGrowth(r *run, ctx context.Context, q *store.Queries) (string, error
 // keepTheRest ends a removal that failed part-way: the workers that were
 // chosen and are still there stay members and take pods again. A VM whose node
 // is gone already can do nothing any more; it is powered off, so that the
-// cluster's state shows a down worker, which can be removed again (A38).
+// cluster's state shows a down worker, which can be removed again (A38). One
+// that does not exist any more has been removed, though the answer was lost.
 func (r *run) keepTheRest(ctx context.Context) error {
 	vms, err := r.store.JobVMs(ctx, r.job.ID)
 	if err != nil {
 		return err
 	}
+	found, err := r.machines(ctx, r.job.ClusterID)
+	if err != nil && r.canRetry(err) {
+		return err
+	}
+	seen := err == nil
+	if err := r.unlessStopped(ctx, err); err != nil {
+		return err
+	}
 	for _, v := range vms {
 		if v.Phase != cks.Leaving {
+			continue
+		}
+		if _, exists := found.byID[v.ID]; seen && !exists {
+			if err := r.recordGone(ctx, v); err != nil {
+				return err
+			}
 			continue
 		}
 		err := r.call(ctx, "cannot uncordon "+v.NodeName(), r.cfg.CallTimeout, func(ctx context.Context) error {
@@ -140,6 +155,17 @@ func (r *run) keepTheRest(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// recordGone counts a worker off whose VM does not exist any more.
+func (r *run) recordGone(ctx context.Context, v cks.VM) error {
+	err := r.call(ctx, "cannot delete node "+v.NodeName(), r.cfg.CallTimeout, func(ctx context.Context) error {
+		return gone(r.nodes.Delete(ctx, v.ClusterID, v.NodeName()))
+	})
+	if err := r.unlessStopped(ctx, err); err != nil {
+		return err
+	}
+	return r.store.InTx(ctx, func(q *store.Queries) error { return q.NodeRemoved(ctx, r.job, v.ID) })
 }
 
 // dropAll destroys what a failed create made.
