@@ -165,7 +165,7 @@ func TestCmkLearnsEveryCommand(t *testing.T) {
 // Keeps: §2.4/uncaught.
 func TestFailedJobsSayWhy(t *testing.T) {
 	t.Parallel()
-	l := newLab(t, map[string]string{"CKSCALE_SCALE_TIMEOUT": "2s", "CKSCALE_DRAIN_TIMEOUT": "100ms"})
+	l := newLab(t, map[string]string{"CKSCALE_SCALE_TIMEOUT": "10s"})
 	ids := l.create("refused", "provisioning", "draining", "late", "panicking")
 	cases := map[string]func(*testing.T){}
 	for i, s := range []struct{ name, fault, want, size string }{
