@@ -155,7 +155,16 @@ type claimedJob struct {
 	lease *lease
 }
 
+// claimGrace is how long a claim may go on after a stop was asked for.
+const claimGrace = 3 * time.Second
+
+// claimJobs is not cut off by a stop at once: what the database has given us
+// would stay ours until the lease ends, without our knowing (A52).
 func (r *Runner) claimJobs(ctx context.Context, n int) ([]claimedJob, error) {
+	stop := ctx
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(stop, func() { time.AfterFunc(claimGrace, cancel) })()
 	at := time.Now() // before the claim: our end of the lease is never later than the database's
 	jobs, err := r.store.ClaimJobs(ctx, r.owner, n, r.cfg.Lease)
 	if err != nil {
