@@ -1,13 +1,11 @@
 package model
 
 import (
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
 
 	"ckscale/internal/cks"
-	"ckscale/internal/jobs"
 	"ckscale/internal/store"
 )
 
@@ -24,13 +22,7 @@ func (p *player) request(a args) (req request, send cks.ScaleRequest, err error)
 		n, _ := strconv.ParseInt(a[name], 10, 64) // the form has seen to it
 		return &n
 	}
-	req = request{size: number("size"), min: number("min"), max: number("max"), nodeIDs: a.has("nodeids"), timeout: longest}
-	switch {
-	case a.has("late"):
-		req.timeout = 0
-	case a.has("soon"):
-		req.timeout = shortly
-	}
+	req = request{size: number("size"), min: number("min"), max: number("max"), nodeIDs: a.has("nodeids")}
 	send = cks.ScaleRequest{Cluster: p.ids[a.cluster()], Size: req.size, MinSize: req.min, MaxSize: req.max}
 	if req.nodeIDs {
 		send.NodeIDs = []string{}
@@ -66,7 +58,7 @@ func (p *player) scale(a args) error {
 	if err != nil {
 		return err
 	}
-	job, err := p.service(p.st, req.timeout).Scale(p.ctx, p.account, send)
+	job, err := p.service(p.st).Scale(p.ctx, p.account, send)
 	p.judge(a.cluster(), req, job, err, req.expected(p.now[a.cluster()].view))
 	return nil
 }
@@ -87,9 +79,12 @@ type asking struct {
 // slow sends a request that takes its time between its judgement and its
 // commit, until resume.
 func (p *player) slow(a args) error {
+	if p.waiting != nil {
+		return errSkipped
+	}
 	req, send, err := p.request(a)
-	if err != nil || p.waiting != nil {
-		return errors.Join(err, errSkipped)
+	if err != nil {
+		return err
 	}
 	view := p.now[a.cluster()].view
 	w := &asking{life: newLife(beforeJob, 1), cluster: a.cluster(), req: req, version: view.Cluster.Version,
@@ -98,7 +93,7 @@ func (p *player) slow(a args) error {
 		return err
 	}
 	go func() {
-		w.job, w.err = p.service(w.st, req.timeout).Scale(p.ctx, p.account, send)
+		w.job, w.err = p.service(w.st).Scale(p.ctx, p.account, send)
 		close(w.answered)
 	}()
 	select {
@@ -137,66 +132,6 @@ func (p *player) resume(args) error {
 		p.judge(w.cluster, w.req, w.job, w.err, w.expected)
 	default:
 		p.judge(w.cluster, w.req, w.job, w.err, now)
-	}
-	return nil
-}
-
-// looking is a scan that stands still before it writes what it makes of what it
-// saw.
-type looking struct {
-	*life
-	cluster int
-	version int64
-	st      *store.Store
-	ended   chan error
-}
-
-// peek scans a cluster, and takes its time before it moves it, until resume.
-func (p *player) peek(a args) error {
-	if p.peeking != nil {
-		return errSkipped
-	}
-	c := a.cluster()
-	l := &looking{life: newLife(beforeMove, 1), cluster: c, version: p.now[c].view.Cluster.Version, ended: make(chan error, 1)}
-	var err error
-	if l.st, err = p.arena.connect(p.ctx, l.life); err != nil {
-		return err
-	}
-	eye := cloud{World: p.world, life: &life{}, p: p}
-	scanner := jobs.NewScanner(l.st, eye, eye, jobs.ScanConfig{CallTimeout: limits.CallTimeout})
-	go func() { l.ended <- scanner.Scan(p.ctx, p.ids[c]) }()
-	select {
-	case <-l.held:
-		p.peeking = l
-	case err = <-l.ended: // it has nothing to move
-		l.st.Close()
-		if p.strikesNow() > 0 {
-			err = nil
-		}
-	}
-	return err
-}
-
-// resumeScan lets the slow scan go on. It may move only what is still as it saw
-// it (A48).
-func (p *player) resumeScan() error {
-	l := p.peeking
-	if l == nil {
-		return errSkipped
-	}
-	p.peeking = nil
-	l.wake()
-	err := <-l.ended
-	l.st.Close()
-	if err != nil && p.strikesNow() == 0 {
-		p.complain("a scan failed", "%v", err)
-	}
-	was := p.now[l.cluster].view.Cluster
-	if err := p.look(); err != nil {
-		return err
-	}
-	if now := p.now[l.cluster].view.Cluster; was.Version != l.version && now.State != was.State {
-		p.complain("a scan moved what had changed since it looked", "from %s to %s", was.State, now.State)
 	}
 	return nil
 }
@@ -259,7 +194,6 @@ func (p *player) judge(cluster int, req request, job cks.Job, err error, want ou
 			pr.excuses = append(pr.excuses, why)
 		}
 	}
-	excuse(req.timeout < longest, "it had no time")
 	excuse(p.strikesNow() > patience, "faults were set")
 	excuse(p.limited, "the hosts were full")
 	for _, v := range before.view.VMs {
@@ -298,10 +232,10 @@ func (p *player) power(a args, start bool) error {
 	if err != nil {
 		return err
 	}
-	command, already, from, refusal := p.service(p.st, longest).StopVM, []cks.VMState{cks.VMStopped, cks.VMShutdown},
+	command, already, from, refusal := p.service(p.st).StopVM, []cks.VMState{cks.VMStopped, cks.VMShutdown},
 		[]cks.VMState{cks.VMRunning, cks.VMUnknown}, "can not be stopped"
 	if start {
-		command, already, from, refusal = p.service(p.st, longest).StartVM, []cks.VMState{cks.VMRunning}, []cks.VMState{cks.VMStopped, cks.VMShutdown}, "can not be started"
+		command, already, from, refusal = p.service(p.st).StartVM, []cks.VMState{cks.VMRunning}, []cks.VMState{cks.VMStopped, cks.VMShutdown}, "can not be started"
 	}
 	job, err := command(p.ctx, p.account, cks.VMRequest{VM: v.ID, Forced: a.has("forced")})
 	want := outcome{nothing: !v.Removed && slices.Contains(already, v.State)}

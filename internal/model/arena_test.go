@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"ckscale/internal/jobs"
@@ -62,6 +63,19 @@ func (a *arena) connect(ctx context.Context, l *life) (*store.Store, error) {
 		return nil, err
 	}
 	return store.New(pool), nil
+}
+
+// deadline lets that of all live jobs pass. Jobs that wait wake at theirs.
+func (a *arena) deadline(ctx context.Context) error {
+	conn, err := pgx.Connect(ctx, a.url)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx) //nolint:errcheck // it has done its work
+	_, err = conn.Exec(ctx, `
+		UPDATE jobs SET deadline = now(), due = CASE WHEN owner IS NULL THEN least(due, now()) ELSE due END
+		WHERE status = 0`)
+	return err
 }
 
 // limits are a runner's: what waits is woken by the script, a failed step is

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -73,6 +74,24 @@ func (p *player) check() error {
 		}
 	}
 	return p.checkInvariants()
+}
+
+// expect is for scripts that are kept.
+func (p *player) expect(a args) error {
+	s := p.now[a.cluster()]
+	is := map[string]string{
+		"size": fmt.Sprint(s.view.Cluster.Size),
+		"jobs": fmt.Sprint(p.counts["jobs ok"], "/", p.counts["jobs failed"]),
+	}
+	if got := string(s.view.Cluster.State); got != a["STATE"] {
+		p.complain("not as expected", "%s, not %s", got, a["STATE"])
+	}
+	for name, got := range is {
+		if a.has(name) && a[name] != strings.ReplaceAll(got, " ", "") {
+			p.complain("not as expected", "%s is %s, not %s", name, got, a[name])
+		}
+	}
+	return nil
 }
 
 var resting = []cks.State{cks.Running, cks.Alert, cks.Stopped, cks.Destroyed}

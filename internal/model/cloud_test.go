@@ -90,36 +90,48 @@ func (l *life) reached(what string) bool {
 
 // call lets a call to the world through, or not.
 func (l *life) call(operation string, ask func() error) error {
-	l.mu.Lock()
-	l.dead = l.dead || l.reached(beforeCall)
-	blocked := l.dead || l.stale
-	late := !blocked && operation == "vm.create" && l.reached(lateCreate)
-	if !blocked && !late {
-		l.calls++
-	}
-	l.mu.Unlock()
-	if blocked { // a lease that ran out lets no call through either
-		return errDead
+	late, err := l.enter(operation)
+	if err != nil {
+		return err
 	}
 	if late {
 		l.hold()
-		l.mu.Lock()
-		l.calls++
-		l.mu.Unlock()
 	}
-	err := ask()
-	l.mu.Lock()
-	l.calls--
-	l.dead = l.dead || l.reached(afterCall)
-	dead, hold := l.dead, l.reached(heldUp)
-	l.mu.Unlock()
-	if dead {
-		return errDead
-	}
+	err, hold := l.carryOut(ask)
 	if hold {
 		l.hold()
 	}
 	return err
+}
+
+// enter fails when no call goes through any more. late: it goes through when
+// the life is woken. A lease that has run out lets none through either.
+func (l *life) enter(operation string) (late bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dead = l.dead || l.reached(beforeCall)
+	if l.dead || l.stale {
+		return false, errDead
+	}
+	return operation == "vm.create" && l.reached(lateCreate), nil
+}
+
+// carryOut makes the call. hold: the life stands still after it.
+func (l *life) carryOut(ask func() error) (err error, hold bool) {
+	l.mu.Lock()
+	l.calls++
+	l.mu.Unlock()
+	defer func() { // also when the world panics
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.calls--
+		l.dead = l.dead || l.reached(afterCall)
+		hold = l.reached(heldUp)
+		if l.dead {
+			err, hold = errDead, false
+		}
+	}()
+	return ask(), false
 }
 
 // hold stands still until it is woken.

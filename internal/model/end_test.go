@@ -1,6 +1,7 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -229,7 +230,7 @@ func (p *player) scaleAgain() error {
 func (p *player) deleteAll() error {
 	p.last = true
 	for _, id := range p.ids {
-		job, err := p.service(p.st, longest).DeleteCluster(p.ctx, p.account, id, "")
+		job, err := p.service(p.st).DeleteCluster(p.ctx, p.account, id, "")
 		if err != nil {
 			return err
 		}
@@ -249,6 +250,18 @@ func (p *player) deleteAll() error {
 	left := slices.ContainsFunc(p.now, func(s sight) bool { return len(s.machines) > 0 || s.view.Cluster.State != cks.Destroyed })
 	if left && len(p.wrong) == 0 {
 		p.complain("a deleted cluster is still there", "")
+	}
+	return nil
+}
+
+// do asks for something at the end of a script.
+func (p *player) do(format string, a ...any) error {
+	st, err := parseStep(fmt.Sprintf(format, a...))
+	if err != nil {
+		return err
+	}
+	if err := p.take(st); !errors.Is(err, errSkipped) {
+		return err
 	}
 	return nil
 }

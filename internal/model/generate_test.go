@@ -115,7 +115,7 @@ var phrases = []struct {
 	}},
 	{4, func(w *words) { // a scale-up that fails part-way, and perhaps its undoing too
 		w.say("fault node.join fail", w.one("count=1", "count=2"))
-		w.say("scale", w.cluster(), "size="+w.number(6), "soon")
+		w.say("scale", w.cluster(), "size="+w.number(6))
 		for range 3 {
 			w.say("turn", w.one("15s", "30s"))
 		}
@@ -235,7 +235,7 @@ func (w *words) request() string {
 	case 12:
 		return w.one("offering=medium", "offering=small")
 	case 13:
-		return size + " " + w.one("offering=medium", "late", "soon")
+		return size + " " + "offering=medium"
 	}
 	return size
 }

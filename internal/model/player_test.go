@@ -47,9 +47,10 @@ type player struct {
 	acts  []act
 	stray map[string]bool // VMs that may have been made too late: a scan destroys them
 
-	counts map[string]int
-	wrong  []complaint
-	trace  func(format string, a ...any) // told of every line; may be nil
+	counts  map[string]int
+	leftOut []string // lines
+	wrong   []complaint
+	trace   func(format string, a ...any) // told of every line; may be nil
 }
 
 // tracked is a job that was recorded.
@@ -118,15 +119,9 @@ func newPlayer(ctx context.Context, a *arena, s script) (*player, error) {
 	return p, p.look()
 }
 
-// Deadlines are the only thing that is told by a real clock.
-const (
-	longest = time.Hour // no job reaches it
-	shortly = 600 * time.Millisecond
-)
-
 // service is what commands are sent to.
-func (p *player) service(st *store.Store, timeout time.Duration) *service.Service {
-	return service.New(st, nil, service.Settings{MaxSize: maxSize, ScaleTimeout: timeout, EndpointURL: "https://api.example.test/client/api"})
+func (p *player) service(st *store.Store) *service.Service {
+	return service.New(st, nil, service.Settings{MaxSize: maxSize, ScaleTimeout: time.Hour, EndpointURL: "https://api.example.test/client/api"})
 }
 
 // cluster is the position of the line's cluster.
@@ -168,7 +163,7 @@ func (p *player) play(s script) (at string, err error) {
 		err := p.take(st)
 		switch {
 		case errors.Is(err, errSkipped):
-			verb = "left out"
+			p.leftOut = append(p.leftOut, at)
 			p.counts["left out"]++
 			continue
 		case err != nil:
@@ -228,6 +223,7 @@ func (p *player) leave() {
 		p.peeking.wake()
 		<-p.peeking.ended
 	}
+	p.main.st.Close()
 }
 
 // hangs reports whether a fault may let an operation hang.

@@ -68,7 +68,7 @@ func summary() string {
 	for _, name := range slices.Sorted(maps.Keys(total.counts)) {
 		list = append(list, fmt.Sprintf("%s %d", name, total.counts[name]))
 	}
-	return fmt.Sprintf("model: seed %d; %s", total.seed, strings.Join(list, ", "))
+	return fmt.Sprintf("model: seed %d: %s", total.seed, strings.Join(list, ", "))
 }
 
 // atOnce is how many scripts are drawn from one seed, and played on one
@@ -121,7 +121,7 @@ func (r *rounds) broken(s script) []complaint {
 	if r.arena == nil {
 		r.arena = newArena(r.T)
 	}
-	wrong := play(r.Context(), r.arena, s, nil)
+	wrong := play(r.Context(), r.arena, s, false, nil)
 	if len(wrong) == 0 {
 		return nil
 	}
@@ -163,8 +163,8 @@ func account(s script, wrong []complaint) string {
 }
 
 // play plays one script and returns what is wrong. An error is something wrong
-// as well.
-func play(ctx context.Context, a *arena, s script, trace func(string, ...any)) []complaint {
+// as well; so is, with whole, an action that could not be taken.
+func play(ctx context.Context, a *arena, s script, whole bool, trace func(string, ...any)) []complaint {
 	p, err := newPlayer(ctx, a, s)
 	if err != nil {
 		return []complaint{{"the clusters cannot be made", err.Error()}}
@@ -173,6 +173,9 @@ func play(ctx context.Context, a *arena, s script, trace func(string, ...any)) [
 	at, err := p.play(s)
 	if err != nil {
 		p.complain("an error", "%v", err)
+	}
+	if whole && len(p.leftOut) > 0 {
+		p.complain("an action could not be taken", "%s", strings.Join(p.leftOut, "; "))
 	}
 	for i := range p.wrong {
 		p.wrong[i].detail += " [at " + at + "]"
@@ -209,7 +212,7 @@ func TestScripts(t *testing.T) {
 			}
 			a := newArena(t)
 			t.Cleanup(a.close)
-			for _, w := range play(t.Context(), a, s, t.Logf) {
+			for _, w := range play(t.Context(), a, s, *replay == "", t.Logf) {
 				t.Errorf("%s: %s", w.rule, w.detail)
 			}
 		})

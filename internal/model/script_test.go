@@ -32,8 +32,12 @@ func (a args) has(name string) bool { _, ok := a[name]; return ok }
 // brackets for what may be left out.
 type verb struct {
 	form string
+	does string
 	do   func(*player, args) error
 }
+
+// scaleForm is the form of a scale request.
+const scaleForm = "CLUSTER [size=NUMBER] [nodeids=VMS] [offering=OFFERING] [autoscaling=SWITCH] [min=NUMBER] [max=NUMBER]"
 
 // verbs is the language of scripts. What names a VM that is not there is left
 // out; so is what cannot be done just then.
@@ -41,29 +45,29 @@ var verbs []verb
 
 func init() { // the actions name the language that has them
 	verbs = []verb{
-		{"scale CLUSTER [size=NUMBER] [nodeids=VMS] [offering=OFFERING] [autoscaling=SWITCH] [min=NUMBER] [max=NUMBER] [late] [soon]", (*player).scale},
-		{"slow CLUSTER [size=NUMBER] [nodeids=VMS] [offering=OFFERING] [autoscaling=SWITCH] [min=NUMBER] [max=NUMBER] [late] [soon]", (*player).slow},
-		{"resume", (*player).resume},                                                // a slow request
-		{"start CLUSTER VM", (*player).startVM},                                     // by command
-		{"stop CLUSTER VM [forced]", (*player).stopVM},                              //
-		{"vm CLUSTER VM STATE", (*player).setVM},                                    // behind the service's back
-		{"node CLUSTER VM CHANGE", (*player).setNode},                               //
-		{"fault OPERATION VALUE [count=NUMBER] [cluster=CLUSTER]", (*player).fault}, //
-		// lost: it is done, and the answer lost, as often as count says
-		{"clear OPERATION", (*player).clear},     //
-		{"capacity NUMBER", (*player).capacity},  // so many more VMs fit
-		{"deadline", (*player).deadline},         // of the jobs that were asked for soon
-		{"time DURATION", (*player).time},        // leases end, waits are over after 15 s
-		{"peek CLUSTER", (*player).peek},         // a scan that takes its time before it writes
-		{"scan CLUSTER", (*player).scan},         //
-		{"run", (*player).run},                   // one runner, until nothing is due
-		{"turn DURATION", (*player).turn},        // run, time, scans, run
-		{"settle", (*player).settle},             // turns until every job has ended
-		{"race", (*player).race},                 // two runners and the scans at once
-		{"crash MOMENT NUMBER", (*player).crash}, // run, by a server that dies at its n-th
-		{"pause NUMBER [late]", (*player).pause}, // run, by a server that stands still after its n-th call
-		{"wake", (*player).wake},                 // that server
-		{"restart", (*player).restart},           // of the only server: leases end at once
+		{"scale " + scaleForm, "a scale request", (*player).scale},
+		{"slow " + scaleForm, "one that takes its time between its judgement and its commit", (*player).slow},
+		{"peek CLUSTER", "a scan that takes its time before it moves the cluster", (*player).peek},
+		{"resume", "the slow request, else the slow scan, goes on", (*player).resume},
+		{"start CLUSTER VM", "by command", (*player).startVM},
+		{"stop CLUSTER VM [forced]", "by command", (*player).stopVM},
+		{"vm CLUSTER VM STATE", "it is in that state now, behind the service's back", (*player).setVM},
+		{"node CLUSTER VM CHANGE", "likewise its node", (*player).setNode},
+		{"fault OPERATION VALUE [count=NUMBER] [cluster=CLUSTER]", "as configureSimulator; lost: it is carried out, and the answer lost", (*player).fault},
+		{"clear OPERATION", "its faults are over", (*player).clear},
+		{"capacity NUMBER", "so many more VMs fit", (*player).capacity},
+		{"time DURATION", "passes; leases end, and waits are over, in 15 s and more", (*player).time},
+		{"deadline", "that of the live jobs passes", (*player).deadline},
+		{"scan CLUSTER", "by the scanner", (*player).scan},
+		{"run", "a runner works until nothing is due", (*player).run},
+		{"turn DURATION", "run, time, scans, run", (*player).turn},
+		{"settle", "turns until every job has ended", (*player).settle},
+		{"race", "two runners and the scans at once", (*player).race},
+		{"crash MOMENT NUMBER", "a runner works, and its server dies at its n-th", (*player).crash},
+		{"pause NUMBER [late]", "a runner works, and stands still after its n-th call; late: before its n-th VM is made", (*player).pause},
+		{"wake", "the one that has stood still the longest goes on", (*player).wake},
+		{"restart", "of the only server: leases end at once", (*player).restart},
+		{"expect CLUSTER STATE [size=NUMBER] [jobs=ENDED]", "in scripts that are kept; jobs that succeeded and that failed: 2/1", (*player).expect},
 	}
 }
 
@@ -80,6 +84,7 @@ var kinds = map[string]*regexp.Regexp{
 	"OPERATION": regexp.MustCompile(`^(vm|node|iso|autoscaler)\.[a-z]+$|^capacity$`),
 	"VALUE":     regexp.MustCompile(`^(fail|hang|panic|budget|lost|delay:\d+ms)$`),
 	"DURATION":  regexp.MustCompile(`^\d+s$`),
+	"ENDED":     regexp.MustCompile(`^\d+/\d+$`),
 	"MOMENT":    regexp.MustCompile(`^(before-call|after-call|statement)$`),
 }
 
@@ -105,15 +110,16 @@ func parseStep(line string) (step, error) {
 		}
 		return step{strings.Join(words, " "), &verbs[i], a}, nil
 	}
-	return step{}, fmt.Errorf("%q: no such action; allowed: %s", line, strings.Join(allForms(), "; "))
+	return step{}, fmt.Errorf("%q: no such action; allowed:\n%s", line, language())
 }
 
-func allForms() []string {
-	var list []string
+// language lists the verbs.
+func language() string {
+	var b strings.Builder
 	for _, v := range verbs {
-		list = append(list, v.form)
+		fmt.Fprintf(&b, "    %s\n        %s\n", v.form, v.does)
 	}
-	return list
+	return b.String()
 }
 
 // match reads words as form says.

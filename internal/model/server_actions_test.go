@@ -7,52 +7,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	"ckscale/internal/cks"
+	"ckscale/internal/jobs"
+	"ckscale/internal/store"
 )
-
-// deadline waits, in real time, until jobs that had to end soon are late.
-func (p *player) deadline(args) error {
-	for {
-		waiting := false
-		for id, pr := range p.promises {
-			job, err := p.st.Job(p.ctx, id)
-			if err != nil {
-				return err
-			}
-			waiting = waiting || pr.req.timeout == shortly && job.Remaining > 0
-		}
-		if !waiting {
-			return nil
-		}
-		time.Sleep(shortly / 20)
-	}
-}
-
-// patiently is when leases are over and jobs look again by themselves.
-const patiently = 15 * time.Second
-
-func (p *player) time(a args) error {
-	d, err := time.ParseDuration(a["DURATION"])
-	if err != nil {
-		return err
-	}
-	p.clock.pass(d)
-	for _, id := range p.ids { // an order for nobody: what is due happens, as it does while the simulator runs
-		err := p.world.Configure(p.ctx, cks.Fault{Operation: "node.join", Value: "clear", ClusterID: id, VMID: nobody})
-		if err != nil {
-			return err
-		}
-	}
-	if d < patiently {
-		return nil
-	}
-	for _, s := range p.paused {
-		s.expire()
-	}
-	return p.st.ReleaseLeases(p.ctx)
-}
 
 func (p *player) scan(a args) error {
 	c := a.cluster()
@@ -85,6 +44,66 @@ func (p *player) scan(a args) error {
 		if m, exists := after.machines[v.ID]; exists && m.State != v.State {
 			p.complain("a scan did not record a state", "%s is %s and recorded as %s", v.Name, m.State, v.State)
 		}
+	}
+	return nil
+}
+
+// looking is a scan that stands still before it writes what it makes of what it
+// saw.
+type looking struct {
+	*life
+	cluster int
+	version int64
+	st      *store.Store
+	ended   chan error
+}
+
+// peek scans a cluster, and takes its time before it moves it, until resume.
+func (p *player) peek(a args) error {
+	if p.peeking != nil {
+		return errSkipped
+	}
+	c := a.cluster()
+	l := &looking{life: newLife(beforeMove, 1), cluster: c, version: p.now[c].view.Cluster.Version, ended: make(chan error, 1)}
+	var err error
+	if l.st, err = p.arena.connect(p.ctx, l.life); err != nil {
+		return err
+	}
+	eye := cloud{World: p.world, life: &life{}, p: p}
+	scanner := jobs.NewScanner(l.st, eye, eye, jobs.ScanConfig{CallTimeout: limits.CallTimeout})
+	go func() { l.ended <- scanner.Scan(p.ctx, p.ids[c]) }()
+	select {
+	case <-l.held:
+		p.peeking = l
+	case err = <-l.ended: // it has nothing to move
+		l.st.Close()
+		if p.strikesNow() > 0 {
+			err = nil
+		}
+	}
+	return err
+}
+
+// resumeScan lets the slow scan go on. It may move only what is still as it saw
+// it (A48).
+func (p *player) resumeScan() error {
+	l := p.peeking
+	if l == nil {
+		return errSkipped
+	}
+	p.peeking = nil
+	l.wake()
+	err := <-l.ended
+	l.st.Close()
+	if err != nil && p.strikesNow() == 0 {
+		p.complain("a scan failed", "%v", err)
+	}
+	was := p.now[l.cluster].view.Cluster
+	if err := p.look(); err != nil {
+		return err
+	}
+	if now := p.now[l.cluster].view.Cluster; was.Version != l.version && now.State != was.State {
+		p.complain("a scan moved what had changed since it looked", "from %s to %s", was.State, now.State)
 	}
 	return nil
 }
@@ -275,16 +294,4 @@ func (l *life) die() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.dead = true
-}
-
-// do asks for something at the end of a script.
-func (p *player) do(format string, a ...any) error {
-	st, err := parseStep(fmt.Sprintf(format, a...))
-	if err != nil {
-		return err
-	}
-	if err := p.take(st); !errors.Is(err, errSkipped) {
-		return err
-	}
-	return nil
 }

@@ -3,6 +3,7 @@ package model
 import (
 	"strconv"
 	"strings"
+	"time"
 
 	"ckscale/internal/cks"
 )
@@ -117,4 +118,38 @@ func (p *player) capacity(a args) error {
 	p.limited = true
 	p.excuse(-1, "the hosts are full")
 	return p.order(cks.Fault{Operation: "capacity", Value: a["NUMBER"]})
+}
+
+func (p *player) deadline(args) error {
+	p.excuse(-1, "its deadline passed")
+	for _, t := range p.orders {
+		if t.vm != nil {
+			t.vm.excused = true
+		}
+	}
+	return p.arena.deadline(p.ctx)
+}
+
+// patiently is when leases are over and jobs look again by themselves.
+const patiently = 15 * time.Second
+
+func (p *player) time(a args) error {
+	d, err := time.ParseDuration(a["DURATION"])
+	if err != nil {
+		return err
+	}
+	p.clock.pass(d)
+	for _, id := range p.ids { // an order for nobody: what is due happens, as it does while the simulator runs
+		err := p.world.Configure(p.ctx, cks.Fault{Operation: "node.join", Value: "clear", ClusterID: id, VMID: nobody})
+		if err != nil {
+			return err
+		}
+	}
+	if d < patiently {
+		return nil
+	}
+	for _, s := range p.paused {
+		s.expire()
+	}
+	return p.st.ReleaseLeases(p.ctx)
 }
