@@ -44,12 +44,21 @@ replay: ## play one script of the model again, line by line: SCRIPT=file
 lab: build ## try the scenarios of the lab report on a live server, and write docs/lab.md
 	go run ./cmd/lab -server $(BIN) -o docs/lab.md
 
+.PHONY: chaos
+chaos: ## kill and pause three servers while 20 clients scale 50 clusters, and check all that they were told; SEED=n, DURATION=1m
+	go run ./cmd/chaos -seed $${SEED:-0} -duration $${DURATION:-1m}
+
 .PHONY: lint
-lint: ## check the format, go vet, staticcheck
+lint: ## check the format, go vet, staticcheck, and that SQL is made of constants only
 	@unformatted=$$(gofmt -l .); \
 	if [ -n "$$unformatted" ]; then echo "gofmt -w is needed for:" $$unformatted >&2; exit 1; fi
 	go vet ./...
 	go tool -modfile=tools/go.mod staticcheck ./...
+	go test ./internal/store -count=1 -run 'TestSQLIsMadeOfConstants|TestUnsafeSQLIsFound'
+
+.PHONY: vulncheck
+vulncheck: ## look for known vulnerabilities in the code that we call; asks vuln.go.dev, or the database at VULNDB
+	@scripts/vulncheck
 
 .PHONY: generate
 generate: ## write generated code and golden files anew

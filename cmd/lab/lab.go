@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"ckscale/cmd/internal/live"
 )
 
 // lab is a cluster on a server whose world is the simulator, and what is known
 // of that server.
 type lab struct {
-	*client
+	*live.Client
 	speed   float64       // of the simulated cloud
 	timeout time.Duration // of one scaling job; 0: not known
 	ours    bool          // the server was started for this
@@ -26,7 +28,7 @@ const clusterName = "cluster-a"
 
 // setUp makes the cluster: 3 control nodes and 2 workers, as in the seed.
 func (l *lab) setUp(ctx context.Context) (err error) {
-	if _, err := call[world](ctx, l.client, "querySimulator"); err != nil {
+	if _, err := live.Call[world](ctx, l.Client, "querySimulator"); err != nil {
 		return fmt.Errorf("the lab needs a server whose cloud is the simulator: %w", err)
 	}
 	if l.version, err = l.apiVersion(ctx); err != nil {
@@ -43,7 +45,7 @@ func (l *lab) setUp(ctx context.Context) (err error) {
 
 // apiVersion is that of the document which the server serves.
 func (l *lab) apiVersion(ctx context.Context) (string, error) {
-	_, document, err := l.read(ctx, strings.TrimSuffix(l.url, "/client/api")+"/openapi.yaml")
+	_, document, err := l.Read(ctx, strings.TrimSuffix(l.URL, "/client/api")+"/openapi.yaml")
 	if err != nil {
 		return "", err
 	}
@@ -55,59 +57,17 @@ func (l *lab) apiVersion(ctx context.Context) (string, error) {
 	return "", errors.New("the server's API document has no version")
 }
 
-// item is an entry of a catalogue.
-type item struct {
-	ID, Name     string
-	IsCustomized bool
-	CPUNumber    int
-	Memory       int
-}
-
-// fit are the offerings that a node can have.
-func (l *lab) fit(ctx context.Context) ([]item, error) {
-	list, err := call[struct {
-		Items []item `json:"serviceoffering"`
-	}](ctx, l.client, "listServiceOfferings")
-	var fit []item
-	for _, o := range list.Items {
-		if !o.IsCustomized && o.CPUNumber >= 2 && o.Memory >= 2048 {
-			fit = append(fit, o)
-		}
-	}
-	if err == nil && len(fit) < 2 {
-		err = errors.New("the lab needs two service offerings with 2 cores and 2048 MB or more")
-	}
-	return fit, err
-}
-
 func (l *lab) create(ctx context.Context) error {
-	zones, err := call[struct {
-		Items []item `json:"zone"`
-	}](ctx, l.client, "listZones")
+	from, err := l.Catalogue(ctx)
 	if err != nil {
 		return err
 	}
-	versions, err := call[struct {
-		Items []item `json:"kubernetessupportedversion"`
-	}](ctx, l.client, "listKubernetesSupportedVersions", "keyword=1.33.1")
+	id, job, err := l.Create(ctx, from, clusterName, "controlnodes=3", "size=2")
 	if err != nil {
 		return err
 	}
-	offerings, err := l.fit(ctx)
-	if err != nil {
-		return err
-	}
-	if len(zones.Items) == 0 || len(versions.Items) == 0 {
-		return errors.New("the server has no zone, or no Kubernetes version 1.33.1; CKSCALE_DEMO=true fills an empty database")
-	}
-	made, err := call[struct{ ID, JobID string }](ctx, l.client, "createKubernetesCluster", "name="+clusterName, "description=lab",
-		"zoneid="+zones.Items[0].ID, "kubernetesversionid="+versions.Items[0].ID, "serviceofferingid="+offerings[0].ID,
-		"controlnodes=3", "size=2")
-	if err != nil {
-		return err
-	}
-	l.id = made.ID
-	_, err = l.succeeds(ctx, made.JobID)
+	l.id = id
+	_, err = l.succeeds(ctx, job)
 	return err
 }
 
@@ -120,36 +80,17 @@ func (l *lab) tidy(ctx context.Context) error {
 	return err
 }
 
-func (l *lab) cluster(ctx context.Context) (cluster, error) {
-	list, err := call[struct {
-		Clusters []cluster `json:"kubernetescluster"`
-	}](ctx, l.client, "listKubernetesClusters", "id="+l.id)
-	if err == nil && len(list.Clusters) != 1 {
-		err = fmt.Errorf("%d clusters are listed by one id", len(list.Clusters))
-	}
-	if err != nil {
-		return cluster{}, err
-	}
-	return list.Clusters[0], nil
-}
+func (l *lab) cluster(ctx context.Context) (cluster, error) { return l.Cluster(ctx, l.id) }
 
-func (l *lab) world(ctx context.Context) (world, error) {
-	return call[world](ctx, l.client, "querySimulator", "clusterid="+l.id)
-}
-
-// simulate gives an order to the simulated cloud.
-func (l *lab) simulate(ctx context.Context, name, value string, params ...string) error {
-	_, err := call[struct{}](ctx, l.client, "configureSimulator", append(params, "name="+name, "value="+value)...)
-	return err
-}
+func (l *lab) world(ctx context.Context) (world, error) { return l.World(ctx, l.id) }
 
 // fault lets an operation on the cluster go wrong until clear is called.
 func (l *lab) fault(ctx context.Context, name, value string) (clear func() error, err error) {
-	if err := l.simulate(ctx, name, value, "clusterid="+l.id); err != nil {
+	if err := l.Simulate(ctx, name, value, "clusterid="+l.id); err != nil {
 		return nil, err
 	}
 	return func() error {
-		return l.simulate(context.WithoutCancel(ctx), name, "clear", "clusterid="+l.id)
+		return l.Simulate(context.WithoutCancel(ctx), name, "clear", "clusterid="+l.id)
 	}, nil
 }
 
@@ -184,27 +125,27 @@ func (l *lab) inState(ctx context.Context, state string) error {
 }
 
 // ended waits for the end of a job, well beyond its own limit.
-func (l *lab) ended(ctx context.Context, id string) (j job, err error) {
+func (l *lab) ended(ctx context.Context, id string) (j live.Job, err error) {
 	err = l.until(ctx, "the job has ended", patience+l.timeout, func() (bool, error) {
-		j, err = l.job(ctx, id)
-		return j.Status != pending, err
+		j, err = l.Job(ctx, id)
+		return j.Status != live.Pending, err
 	})
 	return j, err
 }
 
-func (l *lab) succeeds(ctx context.Context, id string) (job, error) {
+func (l *lab) succeeds(ctx context.Context, id string) (live.Job, error) {
 	j, err := l.ended(ctx, id)
-	if err == nil && j.Status != succeeded {
+	if err == nil && j.Status != live.Succeeded {
 		err = fmt.Errorf("the job failed: %s", j.Result.ErrorText)
 	}
 	return j, err
 }
 
 // do carries out an asynchronous command that must succeed.
-func (l *lab) do(ctx context.Context, command string, params ...string) (job, error) {
-	id, err := l.submit(ctx, command, params...)
+func (l *lab) do(ctx context.Context, command string, params ...string) (live.Job, error) {
+	id, err := l.Submit(ctx, command, params...)
 	if err != nil {
-		return job{}, err
+		return live.Job{}, err
 	}
 	j, err := l.succeeds(ctx, id)
 	if err != nil {

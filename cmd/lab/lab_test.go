@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"ckscale/cmd/internal/live"
 	"ckscale/internal/store/storetest"
 )
 
@@ -35,12 +35,7 @@ func TestMain(m *testing.M) {
 // built is the server, built once.
 var built = sync.OnceValues(func() (string, error) {
 	program := filepath.Join(programs, "server")
-	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-o", program, "ckscale/cmd/server")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as make build, whose cache it shares
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return program, nil
+	return program, live.Build(context.Background(), program)
 })
 
 func serverProgram(t *testing.T) string {
@@ -130,21 +125,21 @@ func has(t *testing.T, report string, parts ...string) {
 // the same. This is on a server that runs already, which is left as it was.
 func TestFailureIsReported(t *testing.T) {
 	t.Parallel()
-	s, err := startServer(t.Context(), serverProgram(t), storetest.URL(t), 50, time.Minute)
+	s, err := live.Start(t.Context(), serverProgram(t), settings("key", "secret", storetest.URL(t), 50, time.Minute), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := s.stop(); err != nil {
+		if err := s.Stop(); err != nil {
 			t.Error(err)
 		}
 	})
 	room := func(value string) func(*trial, context.Context) error {
-		return func(t *trial, ctx context.Context) error { return t.simulate(ctx, "capacity", value) }
+		return func(t *trial, ctx context.Context) error { return t.Simulate(ctx, "capacity", value) }
 	}
 	var out strings.Builder
 	late := 0
-	o := options{url: s.url, key: s.key, secret: s.secret, speed: 50, stdout: &out, progress: t.Output(), scenarios: []scenario{
+	o := options{url: s.URL, key: "key", secret: "secret", speed: 50, stdout: &out, progress: t.Output(), scenarios: []scenario{
 		{name: "full", workers: 2, run: room("0")},
 		{name: "S2", workers: 2, run: (*trial).scaleUpInAlert},
 		{name: "more", workers: 3, run: (*trial).scaleUp},
@@ -161,7 +156,7 @@ func TestFailureIsReported(t *testing.T) {
 		{name: "too late", workers: 2, run: func(*trial, context.Context) error { return errMissed }},
 		{name: "S1", workers: 2, run: (*trial).alert},
 		{name: "orphan", workers: 2, run: func(t *trial, ctx context.Context) error {
-			return t.simulate(ctx, "node.forget", "", "vmid="+t.before.workers()[0].ID)
+			return t.Simulate(ctx, "node.forget", "", "vmid="+t.before.Workers()[0].ID)
 		}},
 	}}
 	if err := run(t.Context(), o); err == nil || err.Error() != "4 of 11 scenarios pass, 6 fail, 1 not run" {
@@ -173,7 +168,7 @@ func TestFailureIsReported(t *testing.T) {
 		"| drained |  | fail: the cloud saw 0 drains, not 1 | ", "| Timeout |  | not run: ", "* Timeout: not run: ",
 		"| late |  | pass (try 5: the lab was too late before) | ", "| too late |  | fail: missed | ", "| S1 |  | pass | ",
 		"| orphan |  | fail: 5 VMs are listed; 5 exist, with 4 nodes | ")
-	list, err := call[struct{ Count int }](t.Context(), newClient(s.url, s.key, s.secret), "listKubernetesClusters")
+	list, err := live.Call[struct{ Count int }](t.Context(), live.NewClient(s.URL, "key", "secret"), "listKubernetesClusters")
 	if err != nil || list.Count != 1 { // the demo's
 		t.Errorf("%d clusters are left, %v", list.Count, err)
 	}
@@ -182,13 +177,13 @@ func TestFailureIsReported(t *testing.T) {
 // Where a run cannot begin, it says why, and there is no report.
 func TestRunThatCannotBegin(t *testing.T) {
 	t.Parallel()
-	s, err := startServer(t.Context(), serverProgram(t), storetest.URL(t), 50, time.Minute)
+	s, err := live.Start(t.Context(), serverProgram(t), settings("key", "secret", storetest.URL(t), 50, time.Minute), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for want, o := range map[string]options{
-		"answered by 401":  {url: s.url, key: s.key, secret: "wrong", speed: 50},
-		"needed with -url": {url: s.url, key: s.key, secret: s.secret},
+		"answered by 401":  {url: s.URL, key: "key", secret: "wrong", speed: 50},
+		"needed with -url": {url: s.URL, key: "key", secret: "secret"},
 		"start the server": {server: filepath.Join(programs, "none")},
 		"of the form":      {server: serverProgram(t), database: "elsewhere"},
 	} {
@@ -198,7 +193,7 @@ func TestRunThatCannotBegin(t *testing.T) {
 			t.Errorf("want %s: the run ended with %v\n%s", want, err, &out)
 		}
 	}
-	if err := s.stop(); err != nil {
+	if err := s.Stop(); err != nil {
 		t.Error(err)
 	}
 }
@@ -211,16 +206,16 @@ func TestEarlyDetachIsSeen(t *testing.T) {
 	fresh := vm{ID: "2", Name: "a-node-2", State: "Running"}
 	attached := fresh
 	attached.ISO = true
-	as := func(v vm, ready string) node { return node{v.Name, v.ID, ready} }
-	stale := world{VMs: []vm{{ID: "1", Name: "a-node-1", State: "Stopped"}, attached}, Nodes: []node{as(old, isReady)}}
+	as := func(v vm, ready string) node { return node{Name: v.Name, VMID: v.ID, Ready: ready} }
+	stale := world{VMs: []vm{{ID: "1", Name: "a-node-1", State: "Stopped"}, attached}, Nodes: []node{as(old, live.Ready)}}
 	for name, c := range map[string]struct {
 		then  world
 		wrong bool
 	}{
-		"the node had not joined":    {world{VMs: []vm{old, fresh}, Nodes: []node{as(old, isReady)}}, true},
-		"the node was not Ready yet": {world{VMs: []vm{old, fresh}, Nodes: []node{as(old, isReady), as(fresh, "False")}}, true},
-		"the node was Ready":         {world{VMs: []vm{old, fresh}, Nodes: []node{as(old, isReady), as(fresh, isReady)}}, false},
-		"the VM went as well":        {world{VMs: []vm{old}, Nodes: []node{as(old, isReady)}}, false},
+		"the node had not joined":    {world{VMs: []vm{old, fresh}, Nodes: []node{as(old, live.Ready)}}, true},
+		"the node was not Ready yet": {world{VMs: []vm{old, fresh}, Nodes: []node{as(old, live.Ready), as(fresh, "False")}}, true},
+		"the node was Ready":         {world{VMs: []vm{old, fresh}, Nodes: []node{as(old, live.Ready), as(fresh, live.Ready)}}, false},
+		"the VM went as well":        {world{VMs: []vm{old}, Nodes: []node{as(old, live.Ready)}}, false},
 		"the ISO is still attached":  {stale, false},
 	} {
 		w := newWatch(cluster{VMs: []vm{old}})

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"flag"
 	"fmt"
@@ -13,6 +14,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"ckscale/cmd/internal/live"
 )
 
 // options is what a run depends on.
@@ -57,7 +60,7 @@ func run(ctx context.Context, o options) error {
 	if o.url == "" {
 		return o.onOwnServer(ctx)
 	}
-	return o.on(ctx, newClient(o.url, o.key, o.secret))
+	return o.on(ctx, live.NewClient(o.url, o.key, o.secret))
 }
 
 // onOwnServer runs on a server that is there for this only.
@@ -68,23 +71,33 @@ func (o options) onOwnServer(ctx context.Context) (err error) {
 	database := ""
 	if o.database != "" {
 		var drop func() error
-		if database, drop, err = newDatabase(ctx, o.database); err != nil {
+		if database, drop, err = live.NewDatabase(ctx, o.database, "ckscale_lab_"); err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, drop()) }()
 	}
-	s, err := startServer(ctx, o.server, database, o.speed, o.timeout)
+	key, secret := rand.Text(), rand.Text()
+	s, err := live.Start(ctx, o.server, settings(key, secret, database, o.speed, o.timeout), nil)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.stop()) }()
-	return o.on(ctx, newClient(s.url, s.key, s.secret))
+	defer func() { err = errors.Join(err, s.Stop()) }()
+	return o.on(ctx, live.NewClient(s.URL, key, secret))
+}
+
+// settings are those of a server for the lab. An empty database stands for an
+// embedded PostgreSQL.
+func settings(key, secret, database string, speed float64, timeout time.Duration) []string {
+	return []string{
+		"CKSCALE_ADMIN_API_KEY=" + key, "CKSCALE_ADMIN_SECRET_KEY=" + secret, "CKSCALE_DEMO=true", "DATABASE_URL=" + database,
+		fmt.Sprintf("CKSCALE_SIM_SPEED=%g", speed), "CKSCALE_SCALE_TIMEOUT=" + timeout.String(),
+	}
 }
 
 // on runs on the server that c speaks to, on a cluster that is there for this
 // only.
-func (o options) on(ctx context.Context, c *client) (err error) {
-	l := &lab{client: c, speed: o.speed, timeout: o.timeout, ours: o.url == ""}
+func (o options) on(ctx context.Context, c *live.Client) (err error) {
+	l := &lab{Client: c, speed: o.speed, timeout: o.timeout, ours: o.url == ""}
 	defer func() { err = errors.Join(err, l.tidy(context.WithoutCancel(ctx))) }()
 	if err := l.setUp(ctx); err != nil {
 		return err

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"ckscale/cmd/internal/live"
 )
 
 // seed lists the scenarios of the seed's lab report, in its order, and then
@@ -48,7 +50,7 @@ var seed = []scenario{
 // alert is S1.
 func (t *trial) alert(ctx context.Context) error {
 	begin := time.Now()
-	if err := t.stop(ctx, t.before.workers()[0].ID); err != nil {
+	if err := t.stop(ctx, t.before.Workers()[0].ID); err != nil {
 		return err
 	}
 	if err := t.inState(ctx, "Alert"); err != nil {
@@ -60,7 +62,7 @@ func (t *trial) alert(ctx context.Context) error {
 
 // scaleUpInAlert is S2. It ends in Alert, for the worker is still down.
 func (t *trial) scaleUpInAlert(ctx context.Context) error {
-	if err := t.stop(ctx, t.before.workers()[0].ID); err != nil {
+	if err := t.stop(ctx, t.before.Workers()[0].ID); err != nil {
 		return err
 	}
 	if err := t.inState(ctx, "Alert"); err != nil {
@@ -79,7 +81,7 @@ func (t *trial) scaleUp(ctx context.Context) error {
 
 // grow scales up under the eyes of w, and checks the result.
 func (t *trial) grow(ctx context.Context, w *watch, size int) error {
-	id, err := t.submit(ctx, "scaleKubernetesCluster", "id="+t.id, fmt.Sprintf("size=%d", size))
+	id, err := t.Submit(ctx, "scaleKubernetesCluster", "id="+t.id, fmt.Sprintf("size=%d", size))
 	if err != nil {
 		return err
 	}
@@ -97,8 +99,8 @@ func (t *trial) grow(ctx context.Context, w *watch, size int) error {
 	t.measure("ISO out after that", w.detached-w.ready)
 	t.measure("API returned", w.ended)
 	c := w.job.Result.Cluster
-	if c.Size != size || len(c.workers()) != size || c.State != "Running" {
-		return fmt.Errorf("the result is size %d with %d workers, %s", c.Size, len(c.workers()), c.State)
+	if c.Size != size || len(c.Workers()) != size || c.State != "Running" {
+		return fmt.Errorf("the result is size %d with %d workers, %s", c.Size, len(c.Workers()), c.State)
 	}
 	return nil
 }
@@ -106,7 +108,7 @@ func (t *trial) grow(ctx context.Context, w *watch, size int) error {
 // scaleDown is S3: the stopped workers go.
 func (t *trial) scaleDown(ctx context.Context) error {
 	size := t.workers - t.down
-	return t.shrink(ctx, t.before.workers()[:t.down], size, fmt.Sprintf("size=%d", size))
+	return t.shrink(ctx, t.before.Workers()[:t.down], size, fmt.Sprintf("size=%d", size))
 }
 
 // shrink sends a request that leaves a Running cluster of that size, without
@@ -118,18 +120,18 @@ func (t *trial) shrink(ctx context.Context, leaving []vm, size int, request stri
 		return err
 	}
 	t.measure("API returned", time.Since(begin))
-	if c.Size != size || len(c.workers()) != size || c.State != "Running" {
-		return fmt.Errorf("the result is size %d with %d workers, %s", c.Size, len(c.workers()), c.State)
+	if c.Size != size || len(c.Workers()) != size || c.State != "Running" {
+		return fmt.Errorf("the result is size %d with %d workers, %s", c.Size, len(c.Workers()), c.State)
 	}
 	w, err := t.world(ctx)
 	if err != nil {
 		return err
 	}
 	for _, v := range leaving {
-		if c.has(v.ID) {
+		if c.Has(v.ID) {
 			return fmt.Errorf("stopped worker %s is still there", v.Name)
 		}
-		if w.nodeOf(v.ID).Name != "" {
+		if w.NodeOf(v.ID).Name != "" {
 			return fmt.Errorf("the node object of %s is still there", v.Name)
 		}
 	}
@@ -138,7 +140,7 @@ func (t *trial) shrink(ctx context.Context, leaving []vm, size int, request stri
 
 // removeNamed is S4.
 func (t *trial) removeNamed(ctx context.Context) error {
-	other := t.before.workers()[1]
+	other := t.before.Workers()[1]
 	if err := t.stop(ctx, other.ID); err != nil {
 		return err
 	}
@@ -156,11 +158,11 @@ func (t *trial) removeNamed(ctx context.Context) error {
 
 // comeBack is the end of S5.
 func (t *trial) comeBack(ctx context.Context) error {
-	if err := t.silent(ctx, t.before.workers()[0]); err != nil {
+	if err := t.silent(ctx, t.before.Workers()[0]); err != nil {
 		return err
 	}
 	begin := time.Now()
-	if err := t.start(ctx, t.before.workers()[0].ID); err != nil {
+	if err := t.start(ctx, t.before.Workers()[0].ID); err != nil {
 		return err
 	}
 	if err := t.inState(ctx, "Running"); err != nil {
@@ -168,8 +170,8 @@ func (t *trial) comeBack(ctx context.Context) error {
 	}
 	t.measure("Running", time.Since(begin))
 	w, err := t.world(ctx)
-	if err == nil && w.ready() != len(t.before.VMs) {
-		err = fmt.Errorf("%d of %d nodes are Ready", w.ready(), len(t.before.VMs))
+	if err == nil && ready(w) != len(t.before.VMs) {
+		err = fmt.Errorf("%d of %d nodes are Ready", ready(w), len(t.before.VMs))
 	}
 	return err
 }
@@ -188,7 +190,7 @@ const (
 // nothing.
 func (t *trial) refused(ctx context.Context, text string, request ...string) error {
 	begin := time.Now()
-	id, err := t.submit(ctx, "scaleKubernetesCluster", append(request, "id="+t.id)...)
+	id, err := t.Submit(ctx, "scaleKubernetesCluster", append(request, "id="+t.id)...)
 	if err != nil {
 		return err
 	}
@@ -197,7 +199,7 @@ func (t *trial) refused(ctx context.Context, text string, request ...string) err
 	switch t.text = j.Result.ErrorText; {
 	case err != nil:
 		return err
-	case j.Status == succeeded:
+	case j.Status == live.Succeeded:
 		return fmt.Errorf("%s was accepted", strings.Join(request, " "))
 	case t.text != "Kubernetes cluster "+t.before.Name+text:
 		return fmt.Errorf("refused with another text: %s", t.text)
@@ -210,13 +212,13 @@ func (t *trial) refused(ctx context.Context, text string, request ...string) err
 }
 
 func (t *trial) refuseOffering(ctx context.Context) error {
-	offerings, err := t.fit(ctx)
+	from, err := t.Catalogue(ctx)
 	if err != nil {
 		return err
 	}
-	another := offerings[0].ID
+	another := from.Offerings[0].ID
 	if another == t.before.Offering {
-		another = offerings[1].ID
+		another = from.Offerings[1].ID
 	}
 	return t.refused(ctx, notOffering, "serviceofferingid="+another)
 }
@@ -230,12 +232,12 @@ func (t *trial) refuseSameSize(ctx context.Context) error {
 }
 
 func (t *trial) refuseControlNode(ctx context.Context) error {
-	return t.refused(ctx, onlyWorkers, "nodeids="+t.before.controls()[1].ID)
+	return t.refused(ctx, onlyWorkers, "nodeids="+t.before.Controls()[1].ID)
 }
 
 // refuseControlDown stops the last control node, and starts it again.
 func (t *trial) refuseControlDown(ctx context.Context) error {
-	control := t.before.controls()[2].ID
+	control := t.before.Controls()[2].ID
 	if err := t.stop(ctx, control); err != nil {
 		return err
 	}

@@ -118,7 +118,7 @@ func (t *trial) prepare(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	for _, v := range c.workers()[:t.down] {
+	for _, v := range c.Workers()[:t.down] {
 		if err := t.stop(ctx, v.ID); err != nil {
 			return err
 		}
@@ -135,7 +135,7 @@ func (t *trial) prepare(ctx context.Context) (err error) {
 // shaped reports whether the cluster is as the scenario wants it.
 func (t *trial) shaped(c cluster) bool {
 	state, wrong := "Running", 0
-	for i, v := range append(c.workers(), c.controls()...) {
+	for i, v := range append(c.Workers(), c.Controls()...) {
 		want := "Running"
 		if i < t.down {
 			want, state = "Stopped", "Alert"
@@ -156,7 +156,7 @@ func (t *trial) recover(ctx context.Context) error {
 		case "Stopped":
 			err = t.start(ctx, v.ID)
 		default: // the simulated cloud was told so
-			err = t.simulate(ctx, "vm.set", "Running", "vmid="+v.ID)
+			err = t.Simulate(ctx, "vm.set", "Running", "vmid="+v.ID)
 		}
 		if err != nil {
 			return err
@@ -171,12 +171,12 @@ func (t *trial) try(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	before := w.drains()
+	before := drains(w)
 	ran := t.run(t, ctx)
 	if w, err = t.world(ctx); err != nil {
 		return errors.Join(ran, err)
 	}
-	t.drained = w.drains() - before
+	t.drained = drains(w) - before
 	switch {
 	case ran != nil:
 		return ran

@@ -11,8 +11,8 @@ import (
 // lets nothing be scaled, its node must be Ready for a scale-up to succeed, and
 // it is drained when it is removed. Its neighbour that is down goes undrained.
 func (t *trial) unknown(ctx context.Context) error {
-	w := t.before.workers()
-	if err := t.simulate(ctx, "vm.set", "Unknown", "vmid="+w[1].ID); err != nil {
+	w := t.before.Workers()
+	if err := t.Simulate(ctx, "vm.set", "Unknown", "vmid="+w[1].ID); err != nil {
 		return err
 	}
 	if err := t.inState(ctx, "Alert"); err != nil {
@@ -33,7 +33,7 @@ func (t *trial) unknown(ctx context.Context) error {
 		return err
 	}
 	t.measure("removed, with a drain", time.Since(begin))
-	if c.Size != 2 || c.has(w[1].ID) {
+	if c.Size != 2 || c.Has(w[1].ID) {
 		return fmt.Errorf("the result has size %d", c.Size)
 	}
 	return t.shrink(ctx, w[:1], 1, "size=1")
@@ -73,7 +73,7 @@ func (t *trial) autoscaler(ctx context.Context) error {
 		return err
 	}
 	begin = time.Now()
-	unneeded := strings.ToLower(t.before.workers()[0].Name)
+	unneeded := strings.ToLower(t.before.Workers()[0].Name)
 	c, err = t.scale(ctx, "nodeids="+group.byName[unneeded])
 	if err != nil {
 		return err

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"ckscale/cmd/internal/live"
 )
 
 // watch is what was seen of a scale-up, by looking at the simulated cloud
@@ -24,7 +26,7 @@ type watch struct {
 	stale  string        // the VM that was stopped at the beginning; "" = none
 	silent time.Duration // when its node was first seen Unknown; zero: never
 	fresh  vm            // the new one
-	job    job
+	job    live.Job
 	last   world
 }
 
@@ -37,7 +39,7 @@ type line struct {
 
 // newWatch starts a timeline for c, to which a scale-up has yet to be sent.
 func newWatch(c cluster) *watch {
-	return &watch{before: c.workers(), begin: time.Now()}
+	return &watch{before: c.Workers(), begin: time.Now()}
 }
 
 // say adds a line about what the lab does.
@@ -66,7 +68,7 @@ func (w *watch) label(vmID string) string {
 func (w *watch) follow(ctx context.Context, l *lab, jobID string) error {
 	shown := ""
 	err := l.until(ctx, "the job has ended", patience+l.timeout, func() (bool, error) {
-		j, err := l.job(ctx, jobID)
+		j, err := l.Job(ctx, jobID)
 		if err != nil {
 			return false, err
 		}
@@ -82,7 +84,7 @@ func (w *watch) follow(ctx context.Context, l *lab, jobID string) error {
 			w.lines = append(w.lines, line{time.Since(w.begin), text, w.remark(met)})
 		}
 		w.job = j
-		return j.Status != pending, nil
+		return j.Status != live.Pending, nil
 	})
 	w.ended = time.Since(w.begin)
 	return err
@@ -100,14 +102,14 @@ func (w *watch) look(now world) error {
 		}
 		exists = exists || v.ID == w.fresh.ID
 	}
-	joined := w.fresh.ID != "" && now.nodeOf(w.fresh.ID).Ready == isReady
-	if w.matched == 0 && attached != nil && now.ready() == now.up() {
+	joined := w.fresh.ID != "" && now.NodeOf(w.fresh.ID).Ready == live.Ready
+	if w.matched == 0 && attached != nil && ready(now) == up(now) {
 		w.matched, w.early = after, !joined
 	}
 	if w.ready == 0 && joined {
 		w.ready = after
 	}
-	if w.silent == 0 && now.nodeOf(w.stale).Ready == "Unknown" {
+	if w.silent == 0 && now.NodeOf(w.stale).Ready == "Unknown" {
 		w.silent = after
 	}
 	if w.detached == 0 && w.fresh.ID != "" && attached == nil {
@@ -123,7 +125,7 @@ func (w *watch) look(now world) error {
 func (w *watch) sample(now world) string {
 	nodes := make([]string, len(w.before)+1)
 	for _, n := range now.Nodes {
-		if (vm{Name: n.Name}).worker() {
+		if (vm{Name: n.Name}).Worker() {
 			nodes[w.place(n.VMID)] = w.label(n.VMID) + "=" + n.Ready
 		}
 	}
@@ -142,17 +144,17 @@ func (w *watch) remark(met time.Duration) string {
 	if w.matched == met || !w.early {
 		return ""
 	}
-	return fmt.Sprintf("<- the early match: %d nodes Ready, %d expected", w.last.ready(), w.last.up())
+	return fmt.Sprintf("<- the early match: %d nodes Ready, %d expected", ready(w.last), up(w.last))
 }
 
 // succeeded checks that the scale-up did, that the new node is there, and that
 // the ISO, which was seen, is gone.
 func (w *watch) succeeded() error {
-	if w.job.Status != succeeded {
+	if w.job.Status != live.Succeeded {
 		return fmt.Errorf("the scale-up failed: %s", w.job.Result.ErrorText)
 	}
-	for _, v := range w.job.Result.Cluster.workers() {
-		if w.place(v.ID) == len(w.before) && w.last.nodeOf(v.ID).Ready != isReady {
+	for _, v := range w.job.Result.Cluster.Workers() {
+		if w.place(v.ID) == len(w.before) && w.last.NodeOf(v.ID).Ready != live.Ready {
 			return errors.New("the new node was not Ready when the job had ended")
 		}
 	}
@@ -170,9 +172,9 @@ func nodesAt(c cluster, w world, fresh string) []string {
 	var lines []string
 	list := func(role, roles string, vms []vm) {
 		for i, v := range vms {
-			n := w.nodeOf(v.ID)
+			n := w.NodeOf(v.ID)
 			status := "NotReady"
-			if n.Ready == isReady {
+			if n.Ready == live.Ready {
 				status = "Ready"
 			}
 			if n.Name == "" {
@@ -185,7 +187,7 @@ func nodesAt(c cluster, w world, fresh string) []string {
 			lines = append(lines, text)
 		}
 	}
-	list("control", "control-plane", c.controls())
-	list("worker", "<none>", c.workers())
+	list("control", "control-plane", c.Controls())
+	list("worker", "<none>", c.Workers())
 	return lines
 }

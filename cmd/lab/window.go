@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"time"
+
+	"ckscale/cmd/internal/live"
 )
 
 // What the cloud takes longer for in the stale-Ready window, at speed 1: the
@@ -24,7 +26,7 @@ func (t *trial) slowly(ctx context.Context, operation string, d time.Duration) (
 // enterWindow leads to where the seed's first run failed: worker 1 is long down
 // and Unknown, worker 2 is stopped just now and still Ready in Kubernetes.
 func (t *trial) enterWindow(ctx context.Context) (*watch, error) {
-	workers := t.before.workers()
+	workers := t.before.Workers()
 	if err := t.silent(ctx, workers[0]); err != nil {
 		return nil, err
 	}
@@ -41,7 +43,7 @@ func (t *trial) enterWindow(ctx context.Context) (*watch, error) {
 func (t *trial) silent(ctx context.Context, v vm) error {
 	return t.until(ctx, "its node is Unknown", patience, func() (bool, error) {
 		w, err := t.world(ctx)
-		return w.nodeOf(v.ID).Ready == "Unknown", err
+		return w.NodeOf(v.ID).Ready == "Unknown", err
 	})
 }
 
@@ -96,7 +98,7 @@ func (t *trial) neverReady(ctx context.Context) (err error) {
 		return err
 	}
 	sent := time.Now()
-	id, err := t.submit(ctx, "scaleKubernetesCluster", "id="+t.id, "size=3")
+	id, err := t.Submit(ctx, "scaleKubernetesCluster", "id="+t.id, "size=3")
 	if err != nil {
 		return err
 	}
@@ -107,7 +109,7 @@ func (t *trial) neverReady(ctx context.Context) (err error) {
 	t.measure("given up", took)
 	t.text = workerNames.ReplaceAllString(text, "<new worker>")
 	switch {
-	case w.job.Status == succeeded:
+	case w.job.Status == live.Succeeded:
 		return errors.New("the scale-up succeeded without its node")
 	case !w.early:
 		return fmt.Errorf("the window was %w: the count was not met while worker 2 was still Ready", errMissed)

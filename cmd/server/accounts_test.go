@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -11,17 +13,32 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// account makes an account as an operator does, beside the running server, and
-// returns a client of it.
-func (l *lab) account(name string) *client {
+// command runs the program as an operator does, beside the running server, and
+// returns what it prints. More environment may be given.
+func (s *instance) command(t testing.TB, more map[string]string, args ...string) (string, error) {
+	t.Helper()
+	env := maps.Clone(s.env)
+	maps.Copy(env, more)
+	out := newTranscript("never")
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	err := process{getenv: environment(env), stdout: out, stderr: io.Discard}.run(ctx, args)
+	return out.String(), err
+}
+
+// operate runs a command that must succeed.
+func (l *lab) operate(args ...string) string {
 	l.Helper()
-	out := newTranscript("secretkey=")
-	p := process{getenv: environment(l.server.env), stdout: out, stderr: io.Discard}
-	if err := p.run(l.Context(), []string{"account", "create", name}); err != nil {
+	out, err := l.server.command(l, nil, args...)
+	if err != nil {
 		l.Fatal(err)
 	}
-	var k keys
-	for line := range strings.Lines(out.String()) {
+	return out
+}
+
+// printedKeys are those that "account create" and "account rotate" print.
+func printedKeys(out string) (k keys) {
+	for line := range strings.Lines(out) {
 		switch name, value, _ := strings.Cut(strings.TrimSpace(line), "="); name {
 		case "apikey":
 			k.API = value
@@ -29,7 +46,13 @@ func (l *lab) account(name string) *client {
 			k.Secret = value
 		}
 	}
-	return l.as(k)
+	return k
+}
+
+// account makes an account, and returns a client of it.
+func (l *lab) account(name string) *client {
+	l.Helper()
+	return l.as(printedKeys(l.operate("account", "create", name)))
 }
 
 // tenant is an account that has a cluster, on which a job is under way.

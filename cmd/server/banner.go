@@ -6,8 +6,18 @@ import (
 	"net"
 )
 
+// scheme is that of every URL of the server.
+func (c config) scheme() string {
+	if c.TLSCert != "" {
+		return "https"
+	}
+	return "http"
+}
+
 // apiURL is the address of the API for a client on this machine.
-func apiURL(addr string) string { return "http://" + reachable(addr) + "/client/api" }
+func (c config) apiURL(addr string) string {
+	return c.scheme() + "://" + reachable(addr) + "/client/api"
+}
 
 // reachable is addr with a host that a client on this machine can dial.
 func reachable(addr string) string {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -52,6 +53,7 @@ func childEnv(t testing.TB, more map[string]string) map[string]string {
 		"CKSCALE_ADDR": "127.0.0.1:0", "CKSCALE_DATA_DIR": t.TempDir(), "CKSCALE_DEMO": "true", "CKSCALE_SIM_SPEED": "50",
 		"CKSCALE_ADMIN_API_KEY": adminKeys.API, "CKSCALE_ADMIN_SECRET_KEY": adminKeys.Secret,
 		"CKSCALE_LEASE": "1s", "CKSCALE_RETRY_WAIT": "50ms",
+		"CKSCALE_ENCRYPTION_KEY": storetest.Key.Text(), // fixtures seal with it
 	}
 	for name, value := range more {
 		env[name] = value
@@ -64,13 +66,27 @@ func childEnv(t testing.TB, more map[string]string) map[string]string {
 
 // spawn starts a server, with nothing of our own environment but where
 // programs and temporary files are. It is told to stop when t ends.
-func spawn(t testing.TB, env map[string]string) *child {
+func spawn(t testing.TB, env map[string]string) *child { t.Helper(); return spawnIn(t, env, 0) }
+
+// spawnIn is spawn in namespaces of its own: flags of clone(2).
+func spawnIn(t testing.TB, env map[string]string, namespaces uintptr) *child {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &child{TB: t, cmd: exec.Command(self), stdout: newTranscript(`"msg":"serving"`), stderr: newTranscript("never"), ended: make(chan struct{})}
+	return begin(t, self, env, namespaces)
+}
+
+// spawnOf starts a server of another program.
+func spawnOf(t testing.TB, program string, env map[string]string) *child {
+	t.Helper()
+	return begin(t, program, env, 0)
+}
+
+func begin(t testing.TB, program string, env map[string]string, namespaces uintptr) *child {
+	t.Helper()
+	s := &child{TB: t, cmd: exec.Command(program), stdout: newTranscript(`"msg":"serving"`), stderr: newTranscript("never"), ended: make(chan struct{})}
 	s.cmd.Env = []string{asServer + "=1", "CKSCALE_ADDR_FILE=" + filepath.Join(t.TempDir(), "addr"),
 		"GORACE=atexit_sleep_ms=0"} // an orderly end takes a second otherwise
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "PG_BINDIR"} {
@@ -85,10 +101,20 @@ func spawn(t testing.TB, env map[string]string) *child {
 	if _, err := s.cmd.StdinPipe(); err != nil { // open as long as we live; see TestMain
 		t.Fatal(err)
 	}
-	if err := s.cmd.Start(); err != nil {
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Cloneflags: namespaces} // another program knows nothing of TestMain
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // Pdeathsig fires when the thread ends
+		err := s.cmd.Start()
+		started <- err
+		if err == nil {
+			s.err = s.cmd.Wait()
+			close(s.ended)
+		}
+	}()
+	if err := <-started; err != nil {
 		t.Fatal(err)
 	}
-	go func() { s.err = s.cmd.Wait(); close(s.ended) }()
 	t.Cleanup(s.finish)
 	return s
 }

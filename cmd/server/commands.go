@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,8 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"ckscale/internal/store"
 )
@@ -33,11 +30,11 @@ func (p process) healthcheck(ctx context.Context, cfg config, args []string) (er
 	}
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+reachable(addr)+"/readyz", nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, cfg.scheme()+"://"+reachable(addr)+"/readyz", nil)
 	if err != nil {
 		return err
 	}
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := cfg.ownClient().Do(req)
 	if err != nil {
 		return err
 	}
@@ -46,41 +43,6 @@ func (p process) healthcheck(ctx context.Context, cfg config, args []string) (er
 		return fmt.Errorf("not ready: %s", resp.Status)
 	}
 	return nil
-}
-
-// account adds an account. It works whether or not a server runs.
-func (p process) account(ctx context.Context, cfg config, args []string) error {
-	if len(args) != 2 || args[0] != "create" {
-		return errUsage
-	}
-	name := args[1]
-	if !accountName(name) {
-		return fmt.Errorf("%q is no account name: 1 to 100 printable characters, none of them a space", name)
-	}
-	k := newKeys()
-	err := withDatabase(ctx, cfg, func(url string) error {
-		if err := store.Migrate(ctx, url); err != nil {
-			return err
-		}
-		return withStore(ctx, url, func(st *store.Store) error {
-			_, err := st.AddAccount(ctx, name, k.API, k.Secret, false)
-			return err
-		})
-	})
-	if err != nil {
-		return fmt.Errorf("add account %s: %w", name, err)
-	}
-	_, err = fmt.Fprintf(p.stdout, `# account %s; the secret key is not shown again
-apikey=%s
-secretkey=%s
-# curl -u "%[2]s:%[3]s" '%[4]s?command=listKubernetesClusters'
-`, name, k.API, k.Secret, cmp.Or(cfg.EndpointURL, apiURL(cfg.Addr)))
-	return err
-}
-
-func accountName(s string) bool {
-	return s != "" && utf8.ValidString(s) && utf8.RuneCountInString(s) <= 100 &&
-		!strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || unicode.IsSpace(r) })
 }
 
 // migrate is for operators: serve migrates by itself.

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"math"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -19,6 +20,8 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"ckscale/internal/secretbox"
 )
 
 // config is the whole configuration. Each field is one environment variable;
@@ -28,20 +31,29 @@ import (
 type config struct {
 	Addr         string        `env:"CKSCALE_ADDR" default:"127.0.0.1:8080" help:"listen address; port 0 takes a free port"`
 	AddrFile     string        `env:"CKSCALE_ADDR_FILE" help:"file that the address is written to once requests are served"`
+	TLSCert      string        `env:"CKSCALE_TLS_CERT" help:"file with the server's certificate and those above it (PEM); with it, requests are served by TLS only. A file that changes is read anew"`
+	TLSKey       string        `env:"CKSCALE_TLS_KEY" help:"file with the certificate's private key (PEM)"`
+	Insecure     bool          `env:"CKSCALE_INSECURE" default:"false" help:"whether to serve without TLS on an address that other machines reach"`
+	Proxies      string        `env:"CKSCALE_TRUSTED_PROXIES" help:"proxies whose X-Forwarded-For is believed: addresses and networks, such as 10.0.0.0/8,192.0.2.1"`
+	RateLimit    int           `env:"CKSCALE_RATE_LIMIT" default:"0" min:"0" help:"requests that an account may make in a second; 0 = any number (CloudStack's api.throttling.max)"`
 	DatabaseURL  string        `env:"DATABASE_URL" derived:"an embedded PostgreSQL in the data directory" help:"PostgreSQL 15 or newer"`
+	DirectURL    string        `env:"DATABASE_DIRECT_URL" derived:"DATABASE_URL" help:"the same database without the transaction pooler that DATABASE_URL leads to: for migrations and to hear the other servers"`
 	DataDir      string        `env:"CKSCALE_DATA_DIR" derived:"/var/lib/ckscale for root, else $XDG_STATE_HOME/ckscale or ~/.local/state/ckscale" help:"data of the embedded PostgreSQL and generated keys"`
 	AdminAPIKey  string        `env:"CKSCALE_ADMIN_API_KEY" derived:"generated once and kept in the data directory" help:"API key of the account admin"`
 	AdminSecret  string        `env:"CKSCALE_ADMIN_SECRET_KEY" derived:"generated once and kept in the data directory" help:"secret key of the account admin"`
-	EndpointURL  string        `env:"CKSCALE_ENDPOINT_URL" derived:"http://ADDRESS/client/api of the listen address" help:"address of the API as clusters reach it (CloudStack's endpoint.url)"`
+	EncryptKey   secretbox.Key `env:"CKSCALE_ENCRYPTION_KEY" derived:"generated once and kept in the data directory" help:"32 bytes in base64 or hex, with which secret keys are encrypted in the database; the same for all of its servers"`
+	EndpointURL  string        `env:"CKSCALE_ENDPOINT_URL" derived:"http://ADDRESS/client/api of the listen address, https with TLS" help:"address of the API as clusters reach it (CloudStack's endpoint.url)"`
 	EnforcePost  bool          `env:"CKSCALE_ENFORCE_POST" default:"false" help:"whether changes have to be sent by POST, and signatures of version 3 expiring within 15 minutes (CloudStack's enforce.post.requests.and.timestamps)"`
 	Demo         bool          `env:"CKSCALE_DEMO" derived:"true with the embedded PostgreSQL, else false" help:"fill an empty database with a zone, offerings, versions and a running cluster"`
 	SimSpeed     float64       `env:"CKSCALE_SIM_SPEED" default:"1" min:"0.001" help:"divides every duration of the simulated cloud"`
 	ScanInterval time.Duration `env:"CKSCALE_SCAN_INTERVAL" default:"30s" min:"10ms" help:"how often every cluster is looked at"`
+	KeepEvents   time.Duration `env:"CKSCALE_EVENT_RETENTION" default:"0" min:"0" help:"how long events are kept, such as 2160h; 0 = for ever (CloudStack's event.purge.delay)"`
 	ScaleTimeout time.Duration `env:"CKSCALE_SCALE_TIMEOUT" default:"3600s" min:"1s" help:"limit of one scaling job"`
 	DrainTimeout time.Duration `env:"CKSCALE_DRAIN_TIMEOUT" default:"60s" min:"10ms" help:"limit of one attempt to drain a node"`
 	RetryWait    time.Duration `env:"CKSCALE_RETRY_WAIT" default:"30s" min:"10ms" help:"wait before a failed step of a job is tried again; three tries in all"`
 	MaxSize      int           `env:"CKSCALE_MAX_SIZE" default:"10" min:"1" help:"most nodes of a cluster, control nodes included"`
 	Lease        time.Duration `env:"CKSCALE_LEASE" default:"10s" min:"1s" help:"how long a job stays with a server that has gone silent"`
+	Grace        time.Duration `env:"CKSCALE_GRACE" default:"20s" min:"10ms" help:"how long steps of jobs may go on when the server is told to stop"`
 	Workers      int           `env:"CKSCALE_WORKERS" default:"64" min:"1" help:"jobs carried out at once"`
 	LogLevel     slog.Level    `env:"CKSCALE_LOG_LEVEL" default:"INFO" help:"DEBUG, INFO, WARN or ERROR"`
 }
@@ -144,9 +156,23 @@ func (c config) check() []error {
 	} else if _, err := strconv.ParseUint(p, 10, 16); err != nil {
 		problem("CKSCALE_ADDR: %q is no port from 0 to 65535", p)
 	}
+	if (c.TLSCert == "") != (c.TLSKey == "") {
+		problem("CKSCALE_TLS_CERT, CKSCALE_TLS_KEY: only one of the two is set")
+	}
+	if _, err := parseNetworks(c.Proxies); err != nil {
+		problem("CKSCALE_TRUSTED_PROXIES: %w", err)
+	}
 	if !c.embedded() {
 		if _, err := pgxpool.ParseConfig(c.DatabaseURL); err != nil { // its text leaves the password out
 			problem("DATABASE_URL: %w", err)
+		}
+	}
+	if c.DirectURL != "" {
+		if _, err := pgxpool.ParseConfig(c.DirectURL); err != nil {
+			problem("DATABASE_DIRECT_URL: %w", err)
+		}
+		if c.embedded() {
+			problem("DATABASE_DIRECT_URL: it says nothing without DATABASE_URL")
 		}
 	}
 	if c.DataDir == "" {
@@ -164,6 +190,26 @@ func (c config) check() []error {
 		}
 	}
 	return problems
+}
+
+// parseNetworks reads addresses and networks, separated by commas.
+func parseNetworks(list string) ([]netip.Prefix, error) {
+	var networks []netip.Prefix
+	for item := range strings.SplitSeq(list, ",") {
+		item = strings.TrimSpace(item)
+		if item == "" {
+			continue
+		}
+		network, err := netip.ParsePrefix(item)
+		if addr, e := netip.ParseAddr(item); e == nil {
+			network, err = addr.Prefix(addr.BitLen())
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%q is neither an address nor a network such as 10.0.0.0/8", item)
+		}
+		networks = append(networks, network)
+	}
+	return networks, nil
 }
 
 // defaultDataDir is "" if there is no home directory.

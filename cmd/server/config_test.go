@@ -29,7 +29,7 @@ func TestDefaultsWork(t *testing.T) {
 	want := config{
 		Addr: "127.0.0.1:8080", DataDir: got.DataDir, Demo: true, SimSpeed: 1,
 		ScanInterval: 30 * time.Second, ScaleTimeout: time.Hour, DrainTimeout: time.Minute,
-		RetryWait: 30 * time.Second, MaxSize: 10, Lease: 10 * time.Second, Workers: 64, LogLevel: slog.LevelInfo,
+		RetryWait: 30 * time.Second, MaxSize: 10, Lease: 10 * time.Second, Grace: 20 * time.Second, Workers: 64, LogLevel: slog.LevelInfo,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -39,21 +39,24 @@ func TestDefaultsWork(t *testing.T) {
 func TestEverySettingIsRead(t *testing.T) {
 	t.Parallel()
 	got, err := loadConfig(environment(map[string]string{
-		"CKSCALE_ADDR": ":0", "CKSCALE_ADDR_FILE": "/run/addr", "DATABASE_URL": "postgres://u:p@db/x?sslmode=disable",
-		"CKSCALE_DATA_DIR": "/data", "CKSCALE_ADMIN_API_KEY": "key", "CKSCALE_ADMIN_SECRET_KEY": "secret",
+		"CKSCALE_ADDR": ":0", "CKSCALE_ADDR_FILE": "/run/addr", "CKSCALE_TLS_CERT": "/tls.crt", "CKSCALE_TLS_KEY": "/tls.key", "CKSCALE_INSECURE": "true",
+		"CKSCALE_TRUSTED_PROXIES": "10.0.0.0/8", "CKSCALE_RATE_LIMIT": "25", "DATABASE_URL": "postgres://u:p@db/x?sslmode=disable",
+		"DATABASE_DIRECT_URL": "postgres://u:p@direct/x",
+		"CKSCALE_DATA_DIR":    "/data", "CKSCALE_ADMIN_API_KEY": "key", "CKSCALE_ADMIN_SECRET_KEY": "secret",
 		"CKSCALE_ENDPOINT_URL": "https://cloud.example/client/api", "CKSCALE_ENFORCE_POST": "true", "CKSCALE_DEMO": "true", "CKSCALE_SIM_SPEED": "0.5",
-		"CKSCALE_SCAN_INTERVAL": "1s", "CKSCALE_SCALE_TIMEOUT": "2m", "CKSCALE_DRAIN_TIMEOUT": "1500ms",
+		"CKSCALE_SCAN_INTERVAL": "1s", "CKSCALE_EVENT_RETENTION": "2160h", "CKSCALE_SCALE_TIMEOUT": "2m", "CKSCALE_DRAIN_TIMEOUT": "1500ms",
 		"CKSCALE_RETRY_WAIT": "250ms",
-		"CKSCALE_MAX_SIZE":   "30", "CKSCALE_LEASE": "3s", "CKSCALE_WORKERS": "4", "CKSCALE_LOG_LEVEL": "debug",
+		"CKSCALE_MAX_SIZE":   "30", "CKSCALE_LEASE": "3s", "CKSCALE_GRACE": "2s", "CKSCALE_WORKERS": "4", "CKSCALE_LOG_LEVEL": "debug",
 	}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := config{
-		Addr: ":0", AddrFile: "/run/addr", DatabaseURL: "postgres://u:p@db/x?sslmode=disable", DataDir: "/data",
+		Addr: ":0", AddrFile: "/run/addr", TLSCert: "/tls.crt", TLSKey: "/tls.key", Insecure: true,
+		Proxies: "10.0.0.0/8", RateLimit: 25, DatabaseURL: "postgres://u:p@db/x?sslmode=disable", DirectURL: "postgres://u:p@direct/x", DataDir: "/data",
 		AdminAPIKey: "key", AdminSecret: "secret", EndpointURL: "https://cloud.example/client/api", EnforcePost: true, Demo: true, SimSpeed: 0.5,
-		ScanInterval: time.Second, ScaleTimeout: 2 * time.Minute, DrainTimeout: 1500 * time.Millisecond,
-		RetryWait: 250 * time.Millisecond, MaxSize: 30, Lease: 3 * time.Second, Workers: 4, LogLevel: slog.LevelDebug,
+		ScanInterval: time.Second, KeepEvents: 2160 * time.Hour, ScaleTimeout: 2 * time.Minute, DrainTimeout: 1500 * time.Millisecond,
+		RetryWait: 250 * time.Millisecond, MaxSize: 30, Lease: 3 * time.Second, Grace: 2 * time.Second, Workers: 4, LogLevel: slog.LevelDebug,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -102,6 +105,11 @@ func TestEachWrongValueIsRefused(t *testing.T) {
 		{"CKSCALE_ADMIN_API_KEY", "key", "only one of the two"},
 		{"CKSCALE_ADMIN_SECRET_KEY", "secret", "only one of the two"},
 		{"CKSCALE_ADMIN_API_KEY", "a:b", "without a colon"},
+		{"CKSCALE_TLS_CERT", "/tls.crt", "only one of the two"},
+		{"CKSCALE_TLS_KEY", "/tls.key", "only one of the two"},
+		{"CKSCALE_INSECURE", "yes please", "neither true nor false"},
+		{"CKSCALE_TRUSTED_PROXIES", "10.0.0.0/8, proxy.example", `"proxy.example" is neither an address nor a network`},
+		{"CKSCALE_RATE_LIMIT", "-1", "is less than 0"},
 		{"CKSCALE_ENDPOINT_URL", "cloud.example", "is no http"},
 		{"CKSCALE_DEMO", "perhaps", "neither true nor false"},
 		{"CKSCALE_ENFORCE_POST", "1s", "neither true nor false"},
@@ -114,6 +122,9 @@ func TestEachWrongValueIsRefused(t *testing.T) {
 		{"CKSCALE_RETRY_WAIT", "0s", "is less than"},
 		{"CKSCALE_MAX_SIZE", "0", "is less than 1"},
 		{"CKSCALE_LEASE", "10ms", "is less than 1s"},
+		{"CKSCALE_GRACE", "0s", "is less than 10ms"},
+		{"DATABASE_DIRECT_URL", "postgres://u:topsecret@db:port/x", "DATABASE_DIRECT_URL"},
+		{"DATABASE_DIRECT_URL", "postgres://db/x", "says nothing without DATABASE_URL"},
 		{"CKSCALE_WORKERS", "many", "is no whole number"},
 		{"CKSCALE_LOG_LEVEL", "loud", "CKSCALE_LOG_LEVEL"},
 	} {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,15 +20,16 @@ const embeddedName = "ckscale"
 
 // database is where everything is kept.
 type database struct {
-	url string
-	pg  *embeddedpg.Server // nil: it runs without us
-	log *os.File           // of the embedded server
+	url    string
+	direct string             // without a pooler between; "" = url has none, or we are not told
+	pg     *embeddedpg.Server // nil: it runs without us
+	log    *os.File           // of the embedded server
 }
 
 // openDatabase starts the embedded PostgreSQL, if there is no other database.
 func openDatabase(ctx context.Context, cfg config) (*database, error) {
 	if !cfg.embedded() {
-		return &database{url: cfg.DatabaseURL}, nil
+		return &database{url: cfg.DatabaseURL, direct: cfg.DirectURL}, nil
 	}
 	if err := makeDataDir(cfg); err != nil {
 		return nil, err
@@ -80,7 +82,7 @@ func withDatabase(ctx context.Context, cfg config, fn func(url string) error) (e
 		return err
 	}
 	defer func() { err = errors.Join(err, db.close()) }()
-	return fn(db.url)
+	return fn(cmp.Or(db.direct, db.url))
 }
 
 const (
@@ -109,12 +111,18 @@ func openStore(ctx context.Context, db *database, log *slog.Logger) (*store.Stor
 }
 
 func tryOpen(ctx context.Context, db *database) (*store.Store, error) {
-	if err := store.Migrate(ctx, db.url); err != nil {
+	if err := store.Migrate(ctx, cmp.Or(db.direct, db.url)); err != nil {
 		return nil, err
 	}
 	st, err := store.Open(ctx, db.url)
 	if err != nil {
 		return nil, err
+	}
+	if db.direct != "" {
+		if err := st.ListenOn(db.direct); err != nil {
+			st.Close()
+			return nil, err
+		}
 	}
 	if db.pg == nil {
 		return st, nil

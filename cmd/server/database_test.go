@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
+	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -24,12 +27,14 @@ type private struct {
 	server *embeddedpg.Server
 }
 
-func newPrivate(t *testing.T) *private {
+// newPrivate starts one. It may be given settings of postgresql.conf.
+func newPrivate(t *testing.T, more map[string]string) *private {
 	t.Helper()
 	p := &private{TB: t, cfg: embeddedpg.Config{
 		Dir: filepath.Join(dataDir(t), "pg"), Database: "ckscale",
 		Settings: map[string]string{"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off"},
 	}}
+	maps.Copy(p.cfg.Settings, more)
 	p.start()
 	t.Cleanup(p.stop)
 	return p
@@ -50,6 +55,20 @@ func (p *private) stop() {
 	if err := p.server.Stop(); err != nil {
 		p.Error(err)
 	}
+}
+
+// pid is PostgreSQL's first process, 0 while there is none.
+func (p *private) pid() int {
+	b, err := os.ReadFile(filepath.Join(p.cfg.Dir, "data", "postmaster.pid"))
+	if err != nil {
+		return 0
+	}
+	first, _, _ := strings.Cut(string(b), "\n")
+	n, err := strconv.Atoi(first)
+	if err != nil {
+		return 0 // it is being written
+	}
+	return n
 }
 
 const databasePassword = "the-database-password"
@@ -80,7 +99,7 @@ var innerAnswer = regexp.MustCompile(`(?i)sql|pgx|pool|socket|\.s\.PGSQL|/tmp|di
 // Keeps: A28.
 func TestDatabaseLostAndBack(t *testing.T) {
 	t.Parallel()
-	pg := newPrivate(t)
+	pg := newPrivate(t, nil)
 	l := newLab(t, map[string]string{"DATABASE_URL": pg.url(), "CKSCALE_LOG_LEVEL": "DEBUG", "CKSCALE_LEASE": "1s", "CKSCALE_SCAN_INTERVAL": "200ms"})
 	stranger := l.account("ann") // whose key no server remembers
 	db, err := pgx.Connect(t.Context(), l.url)
@@ -134,8 +153,8 @@ func (l *lab) withoutDatabase(commands map[string][]string, stranger *client) {
 				if took := time.Since(begin); took > 5*time.Second {
 					l.Errorf("%s took %s", command, took)
 				}
-				if command == "listApis" && who == "admin" && r.status == http.StatusOK {
-					continue // it needs nothing but the key, which is remembered for a while
+				if (command == "listApis" || command == "listEventTypes") && who == "admin" && r.status == http.StatusOK {
+					continue // they need nothing but the key, which is remembered for a while
 				}
 				if r.status != http.StatusServiceUnavailable || r.answer["errorcode"] != 503.0 || r.answer["cserrorcode"] != 9999.0 ||
 					r.key != strings.ToLower(command)+"response" || r.answer.text("errortext") == "" {

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"crypto/rand"
+	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 
@@ -22,9 +24,6 @@ type keys struct {
 // newKeys are keys that nobody can guess; they need no escaping anywhere.
 func newKeys() keys { return keys{API: rand.Text(), Secret: rand.Text() + rand.Text()} }
 
-// adminName is the account that a new database has.
-const adminName = "admin"
-
 // admin is the account admin and where its keys can be seen.
 type admin struct {
 	account cks.Account
@@ -40,33 +39,49 @@ const (
 	elsewhere                  // another server of this database made them: keys is empty
 )
 
-// ensureAdmin makes sure of the account admin. Keys of the environment replace
-// those of the database. Generated ones do not where other servers may use
-// them: only the embedded database is ours alone.
-func ensureAdmin(ctx context.Context, st *store.Store, cfg config) (a admin, err error) {
-	if cfg.AdminAPIKey != "" {
-		a.source, a.keys = given, keys{cfg.AdminAPIKey, cfg.AdminSecret}
-		a.account, err = st.EnsureAdmin(ctx, a.keys.API, a.keys.Secret)
-		return a, err
-	}
-	err = st.InTx(ctx, func(q *store.Queries) error {
-		if err := q.Alone(ctx); err != nil { // or two servers would each generate keys
+// adminKeysFile is where generated keys of the account admin are kept.
+func adminKeysFile(cfg config) string { return filepath.Join(cfg.DataDir, "admin-keys.json") }
+
+// ensureAdmin makes sure of the encryption key and then of the account admin.
+func ensureAdmin(ctx context.Context, st *store.Store, cfg config, log *slog.Logger) (a admin, err error) {
+	inClear := 0
+	err = withKey(ctx, st, cfg, log, func(q *store.Queries) error {
+		if a, err = adminOf(ctx, q, cfg); err != nil {
 			return err
 		}
-		a, err = adminOf(ctx, q, cfg)
+		if cfg.embedded() { // else a server of an older release may still read them
+			inClear, err = q.SealSecrets(ctx)
+			return err
+		}
+		inClear, err = q.ClearSecrets(ctx)
 		return err
 	})
+	switch {
+	case err != nil || inClear == 0:
+	case cfg.embedded():
+		log.InfoContext(ctx, "secret keys that were stored in clear have been encrypted", "accounts", inClear)
+	default:
+		log.WarnContext(ctx, "secret keys are stored in clear; when all servers are of this release, run: server account encrypt", "accounts", inClear)
+	}
 	return a, err
 }
 
+// adminOf makes sure of the account admin. Keys of the environment replace
+// those of the database. Generated ones do not where other servers may use
+// them: only the embedded database is ours alone.
 func adminOf(ctx context.Context, q *store.Queries, cfg config) (admin, error) {
-	path := filepath.Join(cfg.DataDir, "admin-keys.json")
+	if cfg.AdminAPIKey != "" {
+		k := keys{cfg.AdminAPIKey, cfg.AdminSecret}
+		account, err := q.EnsureAdmin(ctx, k.API, k.Secret)
+		return admin{account: account, keys: k, source: given}, err
+	}
+	path := adminKeysFile(cfg)
 	k, err := readKeys(path)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return admin{}, err
 	}
 	if !cfg.embedded() {
-		account, err := q.AccountByName(ctx, adminName)
+		account, err := q.AccountByName(ctx, store.Admin)
 		if err == nil {
 			return existing(ctx, q, k, account)
 		}
@@ -88,7 +103,7 @@ func adminOf(ctx context.Context, q *store.Queries, cfg config) (admin, error) {
 func existing(ctx context.Context, q *store.Queries, k keys, account cks.Account) (admin, error) {
 	owner, secret, err := q.AccountByKey(ctx, k.API)
 	switch {
-	case err == nil && owner.ID == account.ID && secret == k.Secret:
+	case err == nil && owner.ID == account.ID && subtle.ConstantTimeCompare([]byte(secret), []byte(k.Secret)) == 1:
 		return admin{account: account, keys: k, source: kept}, nil
 	case err == nil, cks.CodeOf(err) == cks.NotFound:
 		return admin{account: account, source: elsewhere}, nil
@@ -120,22 +135,4 @@ func writeKeys(cfg config, path string, k keys) error {
 		return fmt.Errorf("keep the keys of the account admin: %w (or set CKSCALE_ADMIN_API_KEY and CKSCALE_ADMIN_SECRET_KEY)", err)
 	}
 	return nil
-}
-
-// writeFile replaces a file so that a reader sees all of it or none.
-func writeFile(path string, content []byte, mode os.FileMode) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, os.Remove(f.Name()))
-		}
-	}()
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }

@@ -16,12 +16,13 @@ var layers = map[string][]string{
 	"internal/embeddedpg":      {},
 	"api":                      {}, // the API document
 	"internal/http/api":        {},
-	"internal/store":           {"internal/cks", "migrations"},
+	"internal/secretbox":       {},
+	"internal/store":           {"internal/cks", "internal/secretbox", "migrations"},
 	"internal/sim":             {"internal/cks"},
 	"internal/service":         {"internal/cks", "internal/store"},
 	"internal/jobs":            {"internal/cks", "internal/store"},
 	"internal/http":            {"internal/cks", "internal/http/api", "api"},
-	"internal/store/storetest": {"internal/cks", "internal/store", "internal/embeddedpg", "migrations"},
+	"internal/store/storetest": {"internal/cks", "internal/secretbox", "internal/store", "internal/embeddedpg", "migrations"},
 	"internal/invariant":       {"internal/cks", "internal/store", "internal/sim"},
 	"internal/conformance":     {},
 	"internal/model":           {"internal/service"}, // tests only
@@ -38,7 +39,7 @@ var confined = map[string][]string{
 
 // pure lists the packages that import the standard library only, and of ours
 // nothing.
-var pure = []string{"internal/cks", "migrations", "api"}
+var pure = []string{"internal/cks", "internal/secretbox", "migrations", "api"}
 
 const module = "ckscale/"
 

@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 )
 
@@ -22,7 +24,7 @@ type process struct {
 
 // command is one thing that the program does.
 type command struct {
-	name string
+	name string // one word or two
 	args string
 	help string
 	run  func(p process, ctx context.Context, cfg config, args []string) error
@@ -32,7 +34,12 @@ type command struct {
 var commands = []command{
 	{"serve", "", "serve the API and carry out jobs (the default)", process.serve},
 	{"healthcheck", "", "ask the server at CKSCALE_ADDR whether it is ready; exit 1 if not", process.healthcheck},
-	{"account", "create NAME", "add an account and print its keys, once", process.account},
+	{"account create", "NAME", "add an account and print its keys, once", process.createAccount},
+	{"account rotate", "NAME", "give an account new keys and print them, once; the old ones end within 5 s", process.rotateAccount},
+	{"account disable", "NAME", "refuse the keys of an account, within 5 s", process.disableAccount},
+	{"account enable", "NAME", "accept them again", process.enableAccount},
+	{"account list", "", "list the accounts, without keys", process.listAccounts},
+	{"account encrypt", "", "encrypt secret keys that an older release has stored in clear", process.encryptAccounts},
 	{"migrate", "up | version | force N", "bring the schema up to date, show its version, or declare it to be N", process.migrate},
 }
 
@@ -55,24 +62,32 @@ func main() {
 // run is the program. It returns when ctx has ended and all is tidy, or when
 // the command is done.
 func (p process) run(ctx context.Context, args []string) error {
-	name := commands[0].name
-	if len(args) > 0 {
-		name, args = args[0], args[1:]
+	if len(args) == 0 {
+		args = []string{commands[0].name}
 	}
-	switch name {
+	switch args[0] {
 	case "-h", "-help", "--help", "help":
 		return printHelp(p.stdout)
 	}
 	for _, c := range commands {
-		if c.name == name {
+		if rest, named := c.of(args); named {
 			cfg, err := loadConfig(p.getenv)
 			if err != nil {
 				return err
 			}
-			return c.run(p, ctx, cfg, args)
+			return c.run(p, ctx, cfg, rest)
 		}
 	}
-	return fmt.Errorf("%q is no command: %w", name, errUsage)
+	return fmt.Errorf("%q is no command: %w", strings.Join(args, " "), errUsage)
+}
+
+// of reports whether args name the command, and what follows its name.
+func (c command) of(args []string) (rest []string, named bool) {
+	words := strings.Fields(c.name)
+	if len(args) < len(words) || !slices.Equal(args[:len(words)], words) {
+		return nil, false
+	}
+	return args[len(words):], true
 }
 
 func printHelp(w io.Writer) error {

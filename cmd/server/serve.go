@@ -24,10 +24,9 @@ import (
 	"ckscale/internal/store"
 )
 
-const (
-	stepGrace    = 20 * time.Second // for steps in flight when we are told to stop
-	requestGrace = 7 * time.Second  // then for requests in flight; net/http spares a connection that was never used for 5 s
-)
+// requestGrace is for requests in flight when the last step has ended: net/http
+// spares a connection that was never used for 5 s.
+const requestGrace = 7 * time.Second
 
 // serve runs the whole server until ctx ends, and then lets go of everything
 // in order: jobs, requests, the store, the database.
@@ -45,8 +44,12 @@ func (p process) serve(ctx context.Context, cfg config, args []string) (err erro
 		return err
 	}
 	defer listener.Close() // the HTTP server has closed it, if it got that far
+	secure, err := cfg.tlsConfig(listener.Addr(), log)
+	if err != nil {
+		return err
+	}
 	if cfg.EndpointURL == "" {
-		cfg.EndpointURL = apiURL(listener.Addr().String())
+		cfg.EndpointURL = cfg.apiURL(listener.Addr().String())
 	}
 	db, err := openDatabase(ctx, cfg)
 	if err != nil {
@@ -62,6 +65,7 @@ func (p process) serve(ctx context.Context, cfg config, args []string) (err erro
 	if err != nil {
 		return err
 	}
+	s.http.TLSConfig = secure
 	return s.run(ctx, listener, db.ended(), func() error { return p.announce(cfg, listener.Addr().String(), s.admin) })
 }
 
@@ -96,17 +100,20 @@ func newServer(ctx context.Context, st *store.Store, cfg config, log *slog.Logge
 		Changes: func(ctx context.Context) <-chan string { return st.Subscribe(ctx, store.TopicWorld) },
 	})
 	s.runner = jobs.NewRunner(st, s.world, s.world, jobs.Config{
-		Workers: cfg.Workers, Lease: cfg.Lease, DrainTimeout: cfg.DrainTimeout, RetryWait: cfg.RetryWait, Grace: stepGrace, Log: log, Registerer: reg,
+		Workers: cfg.Workers, Lease: cfg.Lease, DrainTimeout: cfg.DrainTimeout, RetryWait: cfg.RetryWait, Grace: cfg.Grace, Log: log, Registerer: reg,
 	})
-	s.scanner = jobs.NewScanner(st, s.world, s.world, jobs.ScanConfig{Interval: cfg.ScanInterval, Log: log})
+	s.scanner = jobs.NewScanner(st, s.world, s.world, jobs.ScanConfig{Interval: cfg.ScanInterval, KeepEvents: cfg.KeepEvents, Log: log})
 	s.front = &front{Service: service.New(st, s.world, service.Settings{
 		MaxSize: cfg.MaxSize, ScaleTimeout: cfg.ScaleTimeout, EndpointURL: cfg.EndpointURL, ServerID: s.runner.Owner(),
 	})}
-	var err error
+	err := s.front.clock.read(ctx, st.Now)
+	if err != nil {
+		return nil, err
+	}
 	if s.http, err = newHTTP(s.front, cfg, reg, log); err != nil {
 		return nil, err
 	}
-	if s.admin, err = ensureAdmin(ctx, st, cfg); err != nil {
+	if s.admin, err = ensureAdmin(ctx, st, cfg, log); err != nil {
 		return nil, err
 	}
 	if cfg.Demo {
@@ -116,15 +123,24 @@ func newServer(ctx context.Context, st *store.Store, cfg config, log *slog.Logge
 }
 
 func newHTTP(f *front, cfg config, reg *prometheus.Registry, log *slog.Logger) (*nethttp.Server, error) {
+	proxies, err := parseNetworks(cfg.Proxies)
+	if err != nil {
+		return nil, err
+	}
 	handler, err := http.NewHandler(f, http.Config{
 		Log: log, Metrics: promhttp.HandlerFor(reg, promhttp.HandlerOpts{}), Registerer: reg,
-		EnforcePost: cfg.EnforcePost, Stopping: f.stopping.Load,
+		EnforcePost: cfg.EnforcePost, RateLimit: cfg.RateLimit, Proxies: proxies, Stopping: f.stopping.Load,
+		Now: f.clock.now,
 	})
 	if err != nil {
 		return nil, err
 	}
+	protocols := new(nethttp.Protocols)
+	protocols.SetHTTP1(true) // and no other, by TLS either: these are the limits of HTTP/1
 	return &nethttp.Server{
 		Handler:           handler,
+		Protocols:         protocols,
+		MaxHeaderBytes:    256 << 10,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       30 * time.Second,
 		WriteTimeout:      60 * time.Second,
@@ -138,6 +154,7 @@ func newHTTP(f *front, cfg config, reg *prometheus.Registry, log *slog.Logger) (
 type front struct {
 	*service.Service
 	stopping atomic.Bool
+	clock    clock
 }
 
 // Ready tells a load balancer to look elsewhere while the last steps end.
@@ -157,9 +174,10 @@ func (s *server) run(ctx context.Context, listener net.Listener, lost <-chan str
 	below.Go(func() error {
 		return s.store.RunBus(under, func(err error) { s.log.WarnContext(under, "cannot hear the other servers", "err", err) })
 	})
+	below.Go(func() error { return s.front.clock.keep(under, s.store.Now, s.log) })
 	below.Go(func() error { return s.world.Run(under) })
 	below.Go(func() error {
-		if err := s.http.Serve(listener); !errors.Is(err, nethttp.ErrServerClosed) {
+		if err := s.listen(listener); !errors.Is(err, nethttp.ErrServerClosed) {
 			return err
 		}
 		return nil
@@ -171,6 +189,14 @@ func (s *server) run(ctx context.Context, listener net.Listener, lost <-chan str
 	}
 	s.log.InfoContext(ctx, "stopping")
 	return errors.Join(err, s.closeHTTP(ctx), stop(stopUnder, below))
+}
+
+// listen serves requests until the HTTP server is shut down.
+func (s *server) listen(listener net.Listener) error {
+	if s.http.TLSConfig != nil {
+		return s.http.ServeTLS(listener, "", "")
+	}
+	return s.http.Serve(listener)
 }
 
 // work runs the jobs until ctx ends or a part of the server does.

@@ -97,7 +97,7 @@ func TestStoppedClusterChangesItsOffering(t *testing.T) {
 // CloudStack's form, as unknown ones, and do nothing (cks.md §4, §8.6).
 //
 // Keeps: §4/start-stop, §4/upgrade, §4/external-nodes, §8.6/destroy.
-// Keeps: seed/external-removal, A41.
+// Keeps: seed/external-removal.
 func TestCommandsThatAreNotThereDoNothing(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, map[string]string{"CKSCALE_SCAN_INTERVAL": "1h"})
@@ -112,7 +112,6 @@ func TestCommandsThatAreNotThereDoNothing(t *testing.T) {
 		"addNodesToKubernetesCluster":      {"id=" + id, "nodeids=" + w[0]},
 		"removeNodesFromKubernetesCluster": {"id=" + id, "nodeids=" + w[0]},
 		"destroyVirtualMachine":            {"id=" + w[0], "expunge=true"},
-		"listEvents":                       {"resourceid=" + id, "resourcetype=KubernetesCluster"},
 
 		"removeVirtualMachinesFromKubernetesCluster": {"id=" + id, "virtualmachineids=" + w[0]},
 	} {

@@ -22,29 +22,51 @@ func refused() error {
 
 // admit finds the command that is meant and who asks, records both in the
 // request's exchange, and returns the parameters to use. It stops at the first
-// doubt, in the order of cks.md §1.7.
+// doubt, in the order of cks.md §1.7. An account is kept to its pace once it is
+// known who asks, and not before the signature is checked as with CloudStack:
+// nobody else can use it up.
 func (s *server) admit(r *nethttp.Request, in received) ([]pair, error) {
+	params, err := s.identify(r, in)
+	if caller := exchangeFrom(r.Context()).caller; caller != (cks.Account{}) {
+		err = cmp.Or(s.inPace(caller), err)
+	}
+	return params, err
+}
+
+func (s *server) identify(r *nethttp.Request, in received) ([]pair, error) {
 	readings := in.readings()
+	tries := s.guard.attempts(s.sender(r))
 	key, secret, basic := r.BasicAuth()
 	if basic && anyCase(readings[0], "signature") == "" {
-		return readings[0], s.admitBasic(r, in.path, readings[0], key, secret)
+		return readings[0], s.admitBasic(r, in.path, readings[0], tries, key, secret)
 	}
 	x := exchangeFrom(r.Context())
-	err := s.admitSigned(r, in.path, readings[0])
+	err := s.admitSigned(r, in.path, readings[0], tries)
 	if err == nil || len(readings) == 1 {
 		return readings[0], err
 	}
 	meant := x.command
-	if s.admitSigned(r, in.path, readings[1]) == nil {
+	if s.admitSigned(r, in.path, readings[1], tries) == nil {
 		return readings[1], nil
 	}
 	x.command = meant
 	return nil, err
 }
 
+// inPace refuses what an account asks for too often (cks.md §1.9).
+func (s *server) inPace(a cks.Account) error {
+	if s.accounts == nil {
+		return nil
+	}
+	if wait, ok := s.accounts.take(a.ID, s.now(), 0); !ok {
+		return later(wait, "The given user has reached his/her account api limit, please retry after [%d] ms.")
+	}
+	return nil
+}
+
 // admitSigned checks the signature. Without a known command nobody is asked
 // for, so an unknown one is 401 here, too.
-func (s *server) admitSigned(r *nethttp.Request, path string, params []pair) error {
+func (s *server) admitSigned(r *nethttp.Request, path string, params []pair, tries *attempts) error {
 	x := exchangeFrom(r.Context())
 	name, err := commandName(path, params)
 	if err != nil {
@@ -63,16 +85,20 @@ func (s *server) admitSigned(r *nethttp.Request, path string, params []pair) err
 	if !s.fresh(params) {
 		return refused()
 	}
-	account, secret, err := s.authenticate(r.Context(), key)
+	account, secret, err := s.authenticate(r.Context(), tries, key)
 	if err != nil {
 		return err
 	}
 	if err := allowed(account, x.command); err != nil {
 		return err
 	}
+	if err := tries.turn(r.Context()); err != nil {
+		return err
+	}
 	if secret == "" || !s.signed(x.command, params, secret, signature) {
 		return refused()
 	}
+	tries.right()
 	x.caller = account
 	return nil
 }
@@ -112,14 +138,18 @@ func (s *server) signed(c *command, params []pair, secret, signature string) boo
 // admitBasic checks HTTP Basic credentials, API key and secret key. It is our
 // extension, for people and scripts; like CloudStack's sessions, it knows who
 // asks before it looks at the command, and says more.
-func (s *server) admitBasic(r *nethttp.Request, path string, params []pair, key, secret string) error {
-	account, want, err := s.authenticate(r.Context(), key)
+func (s *server) admitBasic(r *nethttp.Request, path string, params []pair, tries *attempts, key, secret string) error {
+	account, want, err := s.authenticate(r.Context(), tries, key)
 	if err != nil {
+		return err
+	}
+	if err := tries.turn(r.Context()); err != nil {
 		return err
 	}
 	if want == "" || !hmac.Equal([]byte(secret), []byte(want)) {
 		return refused()
 	}
+	tries.right()
 	x := exchangeFrom(r.Context())
 	x.caller = account
 	name, err := commandName(path, params)
@@ -139,14 +169,18 @@ func (s *server) admitBasic(r *nethttp.Request, path string, params []pair, key,
 }
 
 // authenticate looks an API key up. A key that no key can look like is not
-// asked for: the database would refuse its bytes.
-func (s *server) authenticate(ctx context.Context, key string) (cks.Account, string, error) {
+// asked for: the database would refuse its bytes. An unknown key is a failed
+// attempt, as a wrong secret is.
+func (s *server) authenticate(ctx context.Context, tries *attempts, key string) (cks.Account, string, error) {
 	if key == "" || !utf8.ValidString(key) || strings.ContainsFunc(key, isControl) {
 		return cks.Account{}, "", refused()
 	}
+	if err := tries.at(key); err != nil {
+		return cks.Account{}, "", err
+	}
 	account, secret, err := s.svc.Authenticate(ctx, key)
 	if cks.CodeOf(err) == cks.Unauthorized {
-		return cks.Account{}, "", refused()
+		return cks.Account{}, "", cmp.Or(tries.turn(ctx), refused())
 	}
 	return account, secret, err
 }

@@ -14,6 +14,7 @@ type canned struct {
 	account  cks.Account
 	job      cks.Job
 	jobs     []cks.Job
+	events   []cks.AuditEvent
 	clusters []cks.ClusterView
 	vms      []cks.VMView
 	offers   []cks.Offering
@@ -56,6 +57,12 @@ func (c *canned) Job(_ context.Context, _ cks.Account, id string) (cks.Job, erro
 
 func (c *canned) Jobs(_ context.Context, _ cks.Account, f cks.JobFilter) ([]cks.Job, int, error) {
 	return c.jobs, c.total, c.ask(f)
+}
+
+func (c *canned) CancelJob(_ context.Context, _ cks.Account, id string) error { return c.ask(id) }
+
+func (c *canned) Events(_ context.Context, _ cks.Account, f cks.EventFilter) ([]cks.AuditEvent, int, error) {
+	return c.events, c.total, c.ask(f)
 }
 
 func (c *canned) VMs(_ context.Context, _ cks.Account, f cks.VMFilter) ([]cks.VMView, int, error) {
@@ -221,4 +228,22 @@ func vmJob() cks.Job {
 func clusterJob() cks.Job {
 	v := fullCluster()
 	return doneJob("scaleKubernetesCluster", cks.JobResult{Cluster: &v})
+}
+
+// fullEvent has everything that an event can show.
+func fullEvent() cks.AuditEvent {
+	return cks.AuditEvent{
+		ID: "0a3c5f52-5a83-4b0e-8a43-5c5b9d0f2e77", Seq: 9, Type: cks.EventClusterScale, Level: cks.LevelError, State: cks.Completed,
+		Description: "Error while scaling Kubernetes cluster. Kubernetes cluster <demo> is in Upgrading state & can not be scaled",
+		Username:    "root", Account: admin, ParentID: "6d1f8a0c-3b1e-4a55-9d0e-7c2f4b8a9e10",
+		ResourceType: "KubernetesCluster", ResourceID: clusterID, ResourceName: "demo", Created: submitted,
+	}
+}
+
+// bareEvent is about nothing that is there.
+func bareEvent() cks.AuditEvent {
+	return cks.AuditEvent{
+		ID: "6d1f8a0c-3b1e-4a55-9d0e-7c2f4b8a9e10", Type: cks.EventClusterScale, Level: cks.LevelInfo, State: cks.Scheduled,
+		Description: "Scaling Kubernetes cluster", Username: "admin", Account: admin, Created: submitted,
+	}
 }

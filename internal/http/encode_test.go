@@ -66,6 +66,11 @@ var wireTypes = map[string]map[string]string{
 		"bool":    "!isdefault",
 		"objects": "!secondaryip !extradhcpoption",
 	},
+	"event": {
+		"string": "!id !username !type !level !description !account !domainid !domain !domainpath project projectid !created !state " +
+			"!parentid !resourceid !resourcetype !resourcename",
+		"bool": "!archived",
+	},
 	"job": {
 		"string": "!accountid !account !domainid !domainpath !userid !cmd !jobresulttype !created !completed !jobid " +
 			"jobinstancetype jobinstanceid managementserverid",
@@ -90,6 +95,7 @@ func TestTypesThatBreakClients(t *testing.T) {
 		"vm":      vm,
 		"nic":     vm["nic"].([]any)[0].(map[string]any),
 		"job":     asJSON(t, encodeJob(clusterJob())),
+		"event":   asJSON(t, encodeEvent(fullEvent())),
 	} {
 		known := 0
 		for kind, fields := range wireTypes[name] {

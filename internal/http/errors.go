@@ -9,6 +9,7 @@ import (
 	nethttp "net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"ckscale/internal/cks"
 	"ckscale/internal/http/api"
@@ -31,6 +32,7 @@ const maxErrorText = 4000
 const (
 	noPath    cks.Code = "no_path"    // a path that is not served
 	notPosted cks.Code = "not_posted" // a change that was not sent by POST
+	limited   cks.Code = "limited"    // too much at once; made by later
 )
 
 // wireCode is how a cks.Code looks to a client: HTTP status and errorcode, and
@@ -55,6 +57,7 @@ var wireCodes = map[cks.Code]wireCode{
 	cks.Unavailable:  {503, 9999},
 	noPath:           {404, 9999},
 	notPosted:        {400, 9999},
+	limited:          {429, 4545},
 }
 
 // errorBody is what is under the one top-level key of an error.
@@ -69,6 +72,9 @@ type errorBody struct {
 func (s *server) fail(w nethttp.ResponseWriter, r *nethttp.Request, err error) {
 	x := exchangeFrom(r.Context())
 	code, text := s.describe(r.Context(), x, err)
+	if e, ok := errors.AsType[laterError](err); ok {
+		w.Header().Set("Retry-After", strconv.Itoa(int((e.after+time.Second-1)/time.Second)))
+	}
 	key := errorKey
 	if x.command != nil && code != cks.Unsupported {
 		key = responseKey(x.command.Name)
@@ -95,6 +101,9 @@ func (s *server) describe(ctx context.Context, x *exchange, err error) (cks.Code
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		s.log.DebugContext(ctx, "client went away", "command", x.name())
 		return cks.Unavailable, "the request was cancelled"
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil:
+		s.log.WarnContext(ctx, "request took too long", "command", x.name(), "err", err)
+		return cks.Unavailable, "the request took too long"
 	case !ok || coded.Code == cks.Internal || wireCodes[coded.Code] == wireCode{}:
 		s.log.ErrorContext(ctx, "request failed", "command", x.name(), "err", err)
 		return cks.Internal, internalText

@@ -38,11 +38,15 @@ type fakeService struct {
 	caller cks.Account
 	scale  func(context.Context) error
 	lookup error // of Authenticate
+	asked  int   // how often Authenticate was
 	list   error // of Clusters
 	ready  error
 }
 
 func (f *fakeService) Authenticate(_ context.Context, key string) (cks.Account, string, error) {
+	f.mu.Lock()
+	f.asked++
+	f.mu.Unlock()
 	if f.lookup != nil {
 		return cks.Account{}, "", f.lookup
 	}
@@ -51,13 +55,13 @@ func (f *fakeService) Authenticate(_ context.Context, key string) (cks.Account, 
 	}
 	switch key {
 	case adminKey:
-		return cks.Account{Name: "admin", Admin: true}, adminSecret, nil
+		return cks.Account{ID: "1", Name: "admin", Admin: true}, adminSecret, nil
 	case "stub-api-key":
-		return cks.Account{Name: "admin", Admin: true}, "stub-secret", nil
+		return cks.Account{ID: "2", Name: "admin", Admin: true}, "stub-secret", nil
 	case userKey:
-		return cks.Account{Name: "ann", UserID: userID}, userSecret, nil
+		return cks.Account{ID: "3", Name: "ann", UserID: userID}, userSecret, nil
 	case keylessKey:
-		return cks.Account{Name: "none"}, "", nil
+		return cks.Account{ID: "4", Name: "none"}, "", nil
 	}
 	return cks.Account{}, "", cks.Errorf(cks.Unauthorized, "no such key")
 }

@@ -100,10 +100,7 @@ func checkCreate(caller cks.Account, p api.CreateKubernetesClusterParams) error 
 	if p.Clustertype != "" && p.Clustertype != "CloudManaged" {
 		return cks.Errorf(cks.Invalid, "A Kubernetes cluster of type %s can not be created here, only CloudManaged", p.Clustertype)
 	}
-	for _, unsupported := range []struct {
-		name string
-		sent bool
-	}{
+	return refuseUnsupported([]unsupported{
 		{"nodetemplates", p.Nodetemplates != nil},
 		{"externalloadbalanceripaddress", p.Externalloadbalanceripaddress != ""},
 		{"dockerregistryurl", p.Dockerregistryurl != ""},
@@ -112,9 +109,19 @@ func checkCreate(caller cks.Account, p api.CreateKubernetesClusterParams) error 
 		{"cniconfigurationid", p.Cniconfigurationid != ""},
 		{"cniconfigdetails", p.Cniconfigdetails != nil},
 		{"asnumber", p.Asnumber != 0},
-	} {
-		if unsupported.sent {
-			return cks.Errorf(cks.Invalid, "The parameter %s is not supported here", unsupported.name)
+	})
+}
+
+// unsupported is a parameter of CloudStack's that cannot be honoured here.
+type unsupported struct {
+	name string
+	sent bool
+}
+
+func refuseUnsupported(params []unsupported) error {
+	for _, p := range params {
+		if p.sent {
+			return cks.Errorf(cks.Invalid, "The parameter %s is not supported here", p.name)
 		}
 	}
 	return nil

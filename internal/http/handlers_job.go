@@ -39,3 +39,10 @@ func (s *server) ListAsyncJobs(ctx context.Context, req api.ListAsyncJobsRequest
 		Asyncjobs: each(jobs, encodeJob),
 	}}, nil
 }
+
+func (s *server) CancelAsyncJob(ctx context.Context, req api.CancelAsyncJobRequestObject) (api.CancelAsyncJobResponseObject, error) {
+	if err := s.svc.CancelJob(ctx, callerFrom(ctx), req.Params.Jobid); err != nil {
+		return nil, err
+	}
+	return api.CancelAsyncJob200JSONResponse{Cancelasyncjobresponse: api.Success{Success: true}}, nil
+}

@@ -62,6 +62,12 @@ func TestRequestsReachTheService(t *testing.T) {
 		"list jobs": {"command=listAsyncJobs&startdate=2026-11-07T18%3A39%3A39%2B0000&keyword=k&account=a&listall=true&page=1&pagesize=5&managementserverid=" + uid +
 			"&isrecursive=true&domainid=" + domainID,
 			cks.JobFilter{Since: time.Date(2026, 11, 7, 18, 39, 39, 0, time.UTC), Keyword: "k", Account: "a", ListAll: true, Server: uid, Page: cks.Page{Number: 1, Size: 5}}},
+		"cancel a job": {"command=cancelAsyncJob&jobid=" + jobID, jobID},
+		"list events": {"command=listEvents&id=7&startid=8&type=VM.START&level=ERROR&keyword=k&startdate=2026-11-07&enddate=2026-11-07&resourceid=" + clusterID +
+			"&resourcetype=KubernetesCluster&account=a&listall=true&isrecursive=true&archived=true&projectid=-1&domainid=" + domainID + "&page=1&pagesize=5",
+			cks.EventFilter{ID: "7", StartID: "8", Type: "VM.START", Level: "ERROR", Keyword: "k", ResourceID: clusterID, ResourceType: "KubernetesCluster",
+				Since: time.Date(2026, 11, 7, 0, 0, 0, 0, time.UTC), Until: time.Date(2026, 11, 7, 23, 59, 59, 0, time.UTC),
+				Account: "a", ListAll: true, Page: cks.Page{Number: 1, Size: 5}}},
 		"list VMs": {"command=listVirtualMachines&id=7&name=n&keyword=k&state=Present&zoneid=1&networkid=2&kubernetesclusterid=3&account=a&listall=true&details=all&projectid=-1&page=1&pagesize=5",
 			cks.VMFilter{ID: "7", Name: "n", Keyword: "k", State: "Present", ZoneID: "1", NetworkID: "2", Cluster: "3", Account: "a", ListAll: true, Page: cks.Page{Number: 1, Size: 5}}},
 		"list VMs by ids": {"command=listVirtualMachines&ids=7,8", cks.VMFilter{IDs: []string{"7", "8"}}},
@@ -113,6 +119,10 @@ func TestRefusesWhatItCannotHonour(t *testing.T) {
 		"command=listKubernetesClusters&domainid=" + uid:                         "Invalid parameter domainid value=" + uid + " " + none,
 		"command=listVirtualMachines&projectid=" + uid:                           "Invalid parameter projectid value=" + uid + " " + none,
 		"command=listAsyncJobs&domainid=" + uid:                                  "Invalid parameter domainid value=" + uid + " " + none,
+		"command=listEvents&domainid=" + uid:                                     "Invalid parameter domainid value=" + uid + " " + none,
+		"command=listEvents&projectid=" + uid:                                    "Invalid parameter projectid value=" + uid + " " + none,
+		"command=listEvents&duration=60":                                         "The parameter duration is not supported here",
+		"command=listEvents&entrytime=60":                                        "The parameter entrytime is not supported here",
 		"command=listVirtualMachines&id=7&ids=8":                                 "Specify either id or ids but not both parameters",
 	} {
 		t.Run(query, func(t *testing.T) {
@@ -130,8 +140,8 @@ func TestRefusesWhatItCannotHonour(t *testing.T) {
 func TestHandlersReturnErrors(t *testing.T) {
 	t.Parallel()
 	for _, c := range answerCases {
-		if commandOf(c.request) == "listApis" {
-			continue // it asks no service
+		if command := commandOf(c.request); command == "listApis" || command == "listEventTypes" {
+			continue // they ask no service
 		}
 		t.Run(c.golden, func(t *testing.T) {
 			t.Parallel()

@@ -93,12 +93,17 @@ func (w *statusWriter) Write(b []byte) (int, error) {
 // Unwrap lets http.ResponseController reach the connection.
 func (w *statusWriter) Unwrap() nethttp.ResponseWriter { return w.ResponseWriter }
 
+// requestTime is how long a request may take; what holds it up is given up then.
+const requestTime = 50 * time.Second
+
 // serve is the outermost handler: it gives the request its exchange, catches
 // panics, and counts and logs the answer.
 func (s *server) serve(w nethttp.ResponseWriter, r *nethttp.Request) {
 	start := time.Now()
 	x := &exchange{}
-	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
+	ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), exchangeKey{}, x), requestTime)
+	defer cancel()
+	r = r.WithContext(ctx)
 	sw := &statusWriter{ResponseWriter: w}
 	defer func() { s.observe(r, x, sw.status, time.Since(start)) }()
 	defer s.catch(sw, r)

@@ -147,7 +147,7 @@ func TestEveryAnswerHasTheSecurityHeaders(t *testing.T) {
 // factors (511), and 540 does not exist (cks.md §2.9). 404 is ours, for paths.
 //
 // Keeps: §2.9/405, §2.9/430, §2.9/431, §2.9/432, §2.9/511, §2.9/530, §2.9/531, §2.9/532-537, §2.9/no-540.
-// Keeps: §2.9/cs-9999, §2.9/cs-4350, §2.9/cs-4365, §2.9/cs-4250, §2.9/cs-others.
+// Keeps: §2.9/cs-9999, §2.9/cs-4350, §2.9/cs-4365, §2.9/cs-4250, §2.9/cs-4545, §2.9/cs-others.
 func TestOnlyTheseCodesLeaveTheServer(t *testing.T) {
 	t.Parallel()
 	if diff := cmp.Diff(map[cks.Code]wireCode{
@@ -160,6 +160,7 @@ func TestOnlyTheseCodesLeaveTheServer(t *testing.T) {
 		cks.UnknownID:    {431, 9999},
 		cks.TooLarge:     {431, 9999},
 		cks.Invalid:      {431, 4350},
+		limited:          {429, 4545},
 		cks.Unsupported:  {432, 9999},
 		cks.Unavailable:  {503, 9999},
 		cks.Failed:       {530, 4250},

@@ -182,8 +182,11 @@ var syntax = map[string]func(c *command, p param, s string) (string, error){
 		}
 		return "", cks.UnknownEntity(p.Name, clip(s, 300))
 	},
-	"date": func(c *command, _ param, s string) (string, error) {
+	"date": func(c *command, p param, s string) (string, error) {
 		t, ok := parseTime(s, dateLayouts)
+		if _, day := parseTime(s, dayLayout); day && p.Name == "enddate" {
+			t = t.Add(24*time.Hour - time.Second) // as in CloudStack, the whole day
+		}
 		if !ok {
 			return "", cks.Errorf(cks.Parameter, "Unable to parse date %s for command %s, "+
 				"please pass dates in the format mentioned in the api documentation", clip(s, 100), strings.ToLower(c.Name))
@@ -195,7 +198,10 @@ var syntax = map[string]func(c *command, p param, s string) (string, error){
 var uuidForm = regexp.MustCompile(`^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`)
 
 // dateLayouts are the forms of a date parameter.
-var dateLayouts = append(slices.Clone(expiryLayouts), "2006-01-02 15:04:05", "2006-01-02")
+var dateLayouts = append(slices.Clone(expiryLayouts), "2006-01-02 15:04:05", dayLayout[0])
+
+// dayLayout is the form of one without a time.
+var dayLayout = []string{"2006-01-02"}
 
 func (c *command) number(p param, s string, bits int) (string, error) {
 	n, err := strconv.ParseInt(s, 10, bits)

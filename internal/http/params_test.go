@@ -20,6 +20,7 @@ var sample = &command{Name: "listSamples", Params: []param{
 	{Name: "tags", Type: "list", ElementType: "string"},
 	{Name: "nodeofferings", Type: "map"},
 	{Name: "startdate", Type: "date"},
+	{Name: "enddate", Type: "date"},
 	{Name: "page", Type: "integer"},
 	{Name: "pagesize", Type: "integer"},
 }}
@@ -62,6 +63,8 @@ func TestCanonicalQuery(t *testing.T) {
 		{params("id", "7", "startdate", "2026-01-08T08:10:00+01:00"), "id=7&startdate=2026-01-08T07%3A10%3A00Z"},
 		{params("id", "7", "startdate", "2026-01-08 08:10:00"), "id=7&startdate=2026-01-08T08%3A10%3A00Z"},
 		{params("id", "7", "startdate", "2026-01-08"), "id=7&startdate=2026-01-08T00%3A00%3A00Z"},
+		{params("id", "7", "enddate", "2026-01-08"), "id=7&enddate=2026-01-08T23%3A59%3A59Z"}, // the whole day
+		{params("id", "7", "enddate", "2026-01-08 00:00:00"), "id=7&enddate=2026-01-08T00%3A00%3A00Z"},
 		{params("id", "7", "page", "0", "pagesize", "2"), "id=7&page=1&pagesize=2"},
 		{params("id", "7", "page", "3", "pagesize", "500"), "id=7&page=3&pagesize=500"},
 		{params("id", "7", "pagesize", "-1"), "id=7&pagesize=-1"},

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	nethttp "net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -32,9 +33,17 @@ type Config struct {
 	// EnforcePost is CloudStack's enforce.post.requests.and.timestamps: changes
 	// have to be sent by POST, and signatures have to expire within 15 minutes.
 	EnforcePost bool
+	// RateLimit is how many requests an account may make in a second; 0 = any
+	// number (CloudStack's api.throttling.max, by default off as there).
+	RateLimit int
+	// Proxies are believed when they say whom a request comes from.
+	Proxies []netip.Prefix
 	// Stopping reports whether jobs are not accepted any more; nil = they are.
 	Stopping func() bool
 }
+
+// accountRoom is how many accounts are kept to their pace at once.
+const accountRoom = 10_000
 
 type server struct {
 	svc         Service
@@ -45,6 +54,9 @@ type server struct {
 	maxBody     int64
 	enforcePost bool
 	stopping    func() bool
+	proxies     []netip.Prefix
+	guard       *guard
+	accounts    *paces[string] // by id; nil = they are not limited
 	metrics     *metrics
 	routes      nethttp.Handler // what clients reach
 	operations  nethttp.Handler // the generated router, reached with canonical requests only
@@ -78,12 +90,19 @@ func newServer(svc Service, cfg Config) (*server, error) {
 		maxBody:     cmp.Or(cfg.MaxBody, defaultMaxBody),
 		enforcePost: cfg.EnforcePost,
 		stopping:    cfg.Stopping,
+		proxies:     cfg.Proxies,
 	}
 	if s.now == nil {
 		s.now = time.Now
 	}
 	if s.stopping == nil {
 		s.stopping = func() bool { return false }
+	}
+	s.guard = newGuard(func() time.Time { return s.now() }, func(from netip.Prefix) {
+		s.log.Warn("failed attempts to authenticate are slowed down", "from", from)
+	})
+	if cfg.RateLimit > 0 {
+		s.accounts = newPaces[string](perSecond(cfg.RateLimit), accountRoom)
 	}
 	if s.metrics, err = newMetrics(cfg.Registerer); err != nil {
 		return nil, err

@@ -20,6 +20,9 @@ type Service interface {
 
 	Job(ctx context.Context, caller cks.Account, jobID string) (cks.Job, error)
 	Jobs(ctx context.Context, caller cks.Account, f cks.JobFilter) (page []cks.Job, total int, err error)
+	CancelJob(ctx context.Context, caller cks.Account, jobID string) error
+
+	Events(ctx context.Context, caller cks.Account, f cks.EventFilter) (page []cks.AuditEvent, total int, err error)
 
 	VMs(ctx context.Context, caller cks.Account, f cks.VMFilter) (page []cks.VMView, total int, err error)
 	StartVM(ctx context.Context, caller cks.Account, req cks.VMRequest) (cks.Job, error)

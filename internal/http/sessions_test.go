@@ -51,34 +51,6 @@ func TestNoSecondFactorIsAskedFor(t *testing.T) {
 	}
 }
 
-// There is no limit on the number of requests yet: all are answered, none by
-// 429 (cks.md §1.9).
-//
-// Keeps: §1.9/rate-limit, §2.9/429.
-func TestManyRequestsAreAllAnswered(t *testing.T) {
-	t.Parallel()
-	l := newLab(t)
-	query := signedAs(userKey, userSecret, "command", "listKubernetesClusters")
-	for i := range 1000 {
-		if a := l.do(t, get(query)); a.status != nethttp.StatusOK {
-			t.Fatalf("request %d: %s", i, a.raw)
-		}
-	}
-}
-
-// No events are written, so there is no command that lists them: it is as
-// unknown as any other (cks.md §1.10).
-//
-// Keeps: §1.10/events.
-func TestNoEventsAreServed(t *testing.T) {
-	t.Parallel()
-	l := newLab(t)
-	l.do(t, get(signedQuery("command", "listEvents"))).want(t, 401, errorKey, 0, denied)
-	r := get("command=listEvents")
-	r.SetBasicAuth(adminKey, adminSecret)
-	l.do(t, r).want(t, 432, errorKey, 9999, "Unknown API command: listEvents")
-}
-
 // Keys are good from any address, as with CloudStack's defaults (cks.md §1.9).
 //
 // Keeps: §1.9/cidr.

@@ -248,7 +248,7 @@ func (b *bench) consistent() {
 
 // settles ends a scenario as a repaired cloud and another server would: the
 // faults are cleared, the leases of the dead run out, and every job must end,
-// with all invariants kept.
+// with all invariants kept and everything told.
 func (b *bench) settles() {
 	if b.Failed() || b.unsettled {
 		return
@@ -258,6 +258,7 @@ func (b *bench) settles() {
 		b.fault(cks.Fault{Operation: operation, Value: "clear"})
 	}
 	b.must(b.st.ReleaseLeases(b.ctx))
+	defer b.toldTruly() // when nobody acts any more
 	_, end := b.start(b.world, b.world)
 	defer end()
 	var broken []string

@@ -12,9 +12,12 @@ import (
 // lease is our right to act on a job. The database decides who has it; this is
 // the holder's own, never later, idea of when it ends, for a process that was
 // paused or cut off from the database: it must not act on the world any more.
+// The lease is lost by itself then, so that a call which is under way is given
+// up: it would be somebody else's.
 type lease struct {
 	job  cks.Job
 	span time.Duration
+	end  *time.Timer
 
 	mu     sync.Mutex
 	until  time.Time
@@ -23,7 +26,9 @@ type lease struct {
 }
 
 func newLease(j cks.Job, from time.Time, span time.Duration) *lease {
-	return &lease{job: j, span: span, until: from.Add(span)}
+	l := &lease{job: j, span: span, until: from.Add(span)}
+	l.end = time.AfterFunc(time.Until(l.until), l.runOut)
+	return l
 }
 
 // onLost sets what is called when the lease is lost.
@@ -48,6 +53,14 @@ func (l *lease) renewed(from time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.until = from.Add(l.span)
+	l.end.Reset(time.Until(l.until))
+}
+
+// runOut loses the lease, unless it has been renewed meanwhile.
+func (l *lease) runOut() {
+	if l.check() != nil {
+		l.lose()
+	}
 }
 
 func (l *lease) lose() {

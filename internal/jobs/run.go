@@ -44,10 +44,20 @@ var errStopping = errors.New("jobs: stopping")
 
 // work takes the job as far as it goes and records how that ended. It returns
 // the errors that no outcome could be recorded for; the lease then runs out
-// and the job is taken up again.
+// and the job is taken up again. A lost lease is none: another runner owns the
+// job now.
 func (r *run) work(ctx context.Context) error {
+	err := r.attempt(ctx)
+	if errors.Is(err, store.ErrLeaseLost) {
+		r.log.WarnContext(ctx, "the lease is lost; whoever has it goes on")
+		return nil
+	}
+	return err
+}
+
+func (r *run) attempt(ctx context.Context) error {
 	if len(r.plan.steps) == 0 { // of a newer release: leave it to a server that knows it
-		return leaseLost(r.store.PutBack(ctx, r.job, r.cfg.Poll, false))
+		return r.store.PutBack(ctx, r.job, r.cfg.Poll, false)
 	}
 	steps := r.plan.steps
 	if r.job.Failure != "" {
@@ -69,18 +79,18 @@ func (r *run) work(ctx context.Context) error {
 	var answer *worldError
 	switch {
 	case errors.Is(err, store.ErrLeaseLost):
-		return nil // another runner owns the job now
+		return err
 	case errors.As(err, &wait):
-		return leaseLost(r.store.PutBack(ctx, r.job, r.untilDeadline(wait.after), false))
+		return r.store.PutBack(ctx, r.job, r.untilDeadline(wait.after), false)
 	case errors.Is(err, errStopping), errors.Is(err, context.Canceled):
-		return leaseLost(r.store.PutBack(ctx, r.job, 0, false))
+		return r.store.PutBack(ctx, r.job, 0, false)
 	case cks.CodeOf(err) == cks.Unavailable:
 		return err
 	case final(err):
 		return r.giveUp(ctx, steps, at, text(err))
 	case r.job.Tries+1 < r.cfg.MaxTries:
 		r.log.WarnContext(ctx, "step failed, will be tried again", "step", nameOf(steps, at), "try", r.job.Tries+1, "err", err)
-		return leaseLost(r.store.PutBack(ctx, r.job, r.cfg.RetryWait, true))
+		return r.store.PutBack(ctx, r.job, r.cfg.RetryWait, true)
 	case errors.As(err, &answer):
 		return r.giveUp(ctx, steps, at, text(err))
 	default:
@@ -125,6 +135,9 @@ func (r *run) steps(ctx context.Context, steps []step) (at int, err error) {
 			return at, errStopping
 		}
 		s := steps[at]
+		if err = r.cancelled(ctx, s); err != nil {
+			return at, err
+		}
 		if err = r.step(ctx, s); err == nil {
 			r.job.Tries = 0
 			at, err = after(steps, r.job.Step)
@@ -141,6 +154,21 @@ func (r *run) steps(ctx context.Context, steps []step) (at int, err error) {
 		return at, err
 	}
 	return at, err
+}
+
+// cancelled fails when somebody wants the job to end. Only a step that acts on
+// the world is kept from beginning, or from looking again: what the one before
+// it did is recorded first. A job that has nothing left to do, or that is being
+// undone, ends as it would.
+func (r *run) cancelled(ctx context.Context, s step) error {
+	if s.do == nil || r.job.Failure != "" {
+		return nil
+	}
+	by, err := r.store.CancelledBy(ctx, r.job.ID)
+	if err == nil && by != "" {
+		err = cks.Errorf(cks.Failed, "cancelled by %s", by)
+	}
+	return err
 }
 
 // step does s and records it behind the lease. A panic in it is an error of
@@ -192,25 +220,17 @@ func (r *run) giveUp(ctx context.Context, steps []step, at int, why string) erro
 	if r.job.Failure == "" {
 		unchanged := unchangedAt(steps, min(at, len(steps)-1))
 		if err := r.store.GiveUp(ctx, r.job, why, unchanged); err != nil {
-			return leaseLost(err)
+			return err
 		}
 		r.log.WarnContext(ctx, "job is given up", "step", nameOf(steps, at), "why", why)
 		if len(r.plan.undo) > 0 && !unchanged {
-			return leaseLost(r.store.PutBack(ctx, r.job, 0, false))
+			return r.store.PutBack(ctx, r.job, 0, false)
 		}
 		r.job.Failure, r.job.Unchanged = why, unchanged
 	} else {
 		r.log.ErrorContext(ctx, "undo failed", "why", why)
 	}
 	return r.finish(ctx)
-}
-
-// leaseLost makes a lost lease no error: another runner owns the job.
-func leaseLost(err error) error {
-	if errors.Is(err, store.ErrLeaseLost) {
-		return nil
-	}
-	return err
 }
 
 // finish ends the job and frees its cluster in one transaction.
@@ -245,7 +265,7 @@ func (r *run) finish(ctx context.Context) error {
 		r.metrics.finished(r.job.Kind, failed)
 		r.log.InfoContext(ctx, "job ended", "failed", failed, "why", r.job.Failure)
 	}
-	return leaseLost(err)
+	return err
 }
 
 // why is the text of the failure. It names the cluster, whatever it comes from.

@@ -102,10 +102,13 @@ func (r *Runner) Run(ctx context.Context) error {
 	defer stopKeeping()
 	go r.keepLeases(keeping)
 	for ctx.Err() == nil {
-		if err := r.claim(ctx, work); err != nil && ctx.Err() == nil {
+		pause := r.cfg.Poll // also when jobs are due that cannot be claimed: that is no reason to hurry
+		if err := r.claim(ctx, work); err == nil {
+			pause = r.untilDue(ctx)
+		} else if ctx.Err() == nil {
 			r.cfg.Log.ErrorContext(ctx, "cannot claim jobs", "err", err)
 		}
-		timer := time.NewTimer(r.untilDue(ctx))
+		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
 		case _, open := <-wake:
@@ -200,6 +203,7 @@ func (r *Runner) work(ctx context.Context, c claimedJob) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	c.lease.onLost(cancel)
+	defer c.lease.end.Stop()
 	defer func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -212,7 +216,10 @@ func (r *Runner) work(ctx context.Context, c claimedJob) error {
 		return err
 	}
 	if !r.shares.take(cluster) {
-		return leaseLost(r.store.PutBack(ctx, c.job, r.cfg.Poll, false))
+		if err := r.store.PutBack(ctx, c.job, r.cfg.Poll, false); !errors.Is(err, store.ErrLeaseLost) {
+			return err
+		}
+		return nil
 	}
 	defer r.shares.give(cluster)
 	log := r.cfg.Log.With("job", c.job.ID, "kind", c.job.Kind, "cluster", c.job.ClusterID)

@@ -112,9 +112,9 @@ func TestPausedRunnerDoesNotAct(t *testing.T) {
 func TestLongStepKeepsItsLease(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 1}, 100)
-	b.cfg.Lease = 300 * time.Millisecond
-	b.cfg.CallTimeout = 5 * time.Second
-	b.fault(cks.Fault{Operation: "vm.create", Value: "delay:2s"})
+	b.cfg.Lease = 1500 * time.Millisecond
+	b.cfg.CallTimeout = 20 * time.Second
+	b.fault(cks.Fault{Operation: "vm.create", Value: "delay:4s"})
 	b.run()
 	b.run2()
 	b.do(cks.ScaleUp, cks.Args{Size: 2})

@@ -16,15 +16,16 @@ import (
 type ScanConfig struct {
 	Interval    time.Duration // between two looks at a cluster about which nothing was heard; 30 s
 	CallTimeout time.Duration // limit of a call to the world; 10 s
+	KeepEvents  time.Duration // how long; 0 = for ever
 	Log         *slog.Logger
 }
 
 // Scanner keeps the recorded states true to the world: it records VM states,
 // moves clusters between Running, Alert and Stopped, wakes the jobs that wait
-// for a change, and destroys what a job could not. It acts on changes as they
-// happen and on a timer. Scanners in several processes share the timer's work
-// and need not know of each other, since every write is conditional on what
-// was read (A48).
+// for a change, destroys what a job could not, and deletes old events. It acts
+// on changes as they happen and on a timer. Scanners in several processes share
+// the timer's work and need not know of each other, since every write is
+// conditional on what was read (A48).
 type Scanner struct {
 	store *store.Store
 	vms   VMs
@@ -58,7 +59,7 @@ func NewScanner(st *store.Store, vms VMs, nodes Nodes, cfg ScanConfig) *Scanner 
 
 // Run scans until ctx ends.
 func (s *Scanner) Run(ctx context.Context) error {
-	defer s.wg.Wait()
+	defer s.settle()
 	vms, nodes := s.vms.WatchVMs(ctx), s.nodes.WatchNodes(ctx)
 	tick := time.NewTicker(max(s.cfg.Interval/10, 10*time.Millisecond))
 	defer tick.Stop()
@@ -78,6 +79,7 @@ func (s *Scanner) Run(ctx context.Context) error {
 			}
 		case <-tick.C:
 			s.scanDue(ctx)
+			s.purge(ctx)
 			continue
 		}
 		switch {
@@ -87,6 +89,19 @@ func (s *Scanner) Run(ctx context.Context) error {
 		default:
 			s.request(ctx, id)
 		}
+	}
+}
+
+// settle waits for the scans under way, whose calls end with Run's context. One
+// that does not even then is left behind.
+func (s *Scanner) settle() {
+	settled := make(chan struct{})
+	go func() { s.wg.Wait(); close(settled) }()
+	timer := time.NewTimer(time.Second)
+	defer timer.Stop()
+	select {
+	case <-settled:
+	case <-timer.C:
 	}
 }
 
@@ -105,6 +120,17 @@ func (s *Scanner) scanDue(ctx context.Context) {
 		if len(ids) < batch {
 			return
 		}
+	}
+}
+
+// purge deletes events that are older than they are kept, a few on each tick.
+func (s *Scanner) purge(ctx context.Context) {
+	const batch = 1000
+	if s.cfg.KeepEvents <= 0 {
+		return
+	}
+	if _, err := s.store.PurgeEvents(ctx, s.cfg.KeepEvents, batch); err != nil {
+		s.report(ctx, "", err)
 	}
 }
 

@@ -58,6 +58,9 @@ func TestScannerVerdicts(t *testing.T) {
 			if got := b.view().Cluster.State; got != tc.want {
 				t.Errorf("%s, want %s", got, tc.want)
 			}
+			if told := b.count(cks.EventClusterState); (told == 1) != (tc.want != tc.from) || told > 1 {
+				t.Errorf("%d events tell of it", told)
+			}
 		})
 	}
 }

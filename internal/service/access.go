@@ -24,7 +24,10 @@ func cluster(ctx context.Context, q *store.Queries, caller cks.Account, param, r
 	if err != nil {
 		return cks.Cluster{}, unknown(err, param, ref)
 	}
-	return c, permit(caller, c.AccountID)
+	if err := permit(caller, c.AccountID); err != nil {
+		return c, &refusal{err, c.ID, ""}
+	}
+	return c, nil
 }
 
 // vm resolves ref, sent as the parameter param, for a caller who may use the
@@ -38,7 +41,10 @@ func vm(ctx context.Context, q *store.Queries, caller cks.Account, param, ref st
 	if err != nil {
 		return cks.VM{}, err
 	}
-	return v, permit(caller, c.AccountID)
+	if err := permit(caller, c.AccountID); err != nil {
+		return v, &refusal{err, "", v.ID}
+	}
+	return v, nil
 }
 
 // unknown turns the store's cks.NotFound into the text by which clients know

@@ -1,6 +1,7 @@
 package service
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
@@ -18,6 +19,7 @@ func (s *Service) CreateCluster(ctx context.Context, caller cks.Account, req cks
 	if err := checkJobID(req.JobID); err != nil {
 		return "", cks.Job{}, err
 	}
+	const command = "createKubernetesCluster"
 	var c cks.Cluster
 	var job cks.Job
 	err := s.store.InTx(ctx, func(q *store.Queries) error {
@@ -27,25 +29,25 @@ func (s *Service) CreateCluster(ctx context.Context, caller cks.Account, req cks
 		}
 		draft, err := cks.CheckCreate(facts, req)
 		if err != nil {
-			return err
+			return &refusal{error: err}
 		}
 		if draft, err = furnish(draft, caller); err != nil {
 			return err
 		}
-		order := s.jobFor(caller, "createKubernetesCluster", req.JobID, draft)
+		order := s.jobFor(caller, command, cmp.Or(req.JobID, uuid.NewString()), draft)
 		order.Kind, order.Args = cks.CreateCluster, cks.Args{Size: draft.Size}
-		if job, err = q.AddJob(ctx, order); err != nil {
-			return err
-		}
 		if draft.State, err = draft.State.On(cks.Requests[cks.CreateCluster]); err != nil {
 			return err
 		}
-		draft.HeldBy = job.ID
-		c, err = q.AddCluster(ctx, draft)
+		draft.HeldBy = order.ID
+		if c, err = q.AddCluster(ctx, draft); err != nil { // first, so that the job's events can name it
+			return err
+		}
+		job, err = q.AddJob(ctx, order)
 		return err
 	})
 	if err != nil {
-		return "", cks.Job{}, err
+		return "", cks.Job{}, s.audited(ctx, caller, command, err)
 	}
 	return c.ID, job, nil
 }

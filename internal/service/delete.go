@@ -13,7 +13,7 @@ func (s *Service) DeleteCluster(ctx context.Context, caller cks.Account, id, job
 	if err := checkJobID(jobID); err != nil {
 		return cks.Job{}, err
 	}
-	return s.record(ctx, judgements, func(q *store.Queries) (cks.Job, error) {
+	job, err := s.record(ctx, judgements, func(q *store.Queries) (cks.Job, error) {
 		c, err := clusterOrNumber(ctx, q, caller, id)
 		if err != nil {
 			return cks.Job{}, err
@@ -25,4 +25,5 @@ func (s *Service) DeleteCluster(ctx context.Context, caller cks.Account, id, job
 		job.Kind = cks.DeleteCluster
 		return hold(ctx, q, c, job)
 	})
+	return job, s.audited(ctx, caller, "deleteKubernetesCluster", err)
 }

@@ -37,11 +37,12 @@ func (k *keyring) find(ctx context.Context, apiKey string,
 	if known, ok := k.remembered(apiKey); ok {
 		return known.account, known.secret, nil
 	}
+	asked := time.Now() // before the database says what is true then
 	account, secret, err := lookUp(ctx, apiKey)
 	if err != nil {
 		return cks.Account{}, "", err
 	}
-	k.remember(apiKey, knownKey{account, secret, time.Now().Add(keyLife)})
+	k.remember(apiKey, knownKey{account, secret, asked.Add(keyLife)})
 	return account, secret, nil
 }
 
@@ -73,7 +74,7 @@ func (k *keyring) remember(apiKey string, known knownKey) {
 
 // Authenticate returns the account that apiKey belongs to and the secret that
 // its signatures are made with. It fails with cks.Unauthorized when there is
-// none or it is disabled.
+// none or it is disabled; a secret that cannot be opened is an error of ours.
 func (s *Service) Authenticate(ctx context.Context, apiKey string) (cks.Account, string, error) {
 	account, secret, err := s.keys.find(ctx, apiKey, s.store.AccountByKey)
 	if cks.CodeOf(err) == cks.NotFound {

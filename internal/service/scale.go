@@ -15,7 +15,7 @@ func (s *Service) Scale(ctx context.Context, caller cks.Account, req cks.ScaleRe
 	if err := checkJobID(req.JobID); err != nil {
 		return cks.Job{}, err
 	}
-	return s.record(ctx, judgements, func(q *store.Queries) (cks.Job, error) {
+	job, err := s.record(ctx, judgements, func(q *store.Queries) (cks.Job, error) {
 		facts, err := s.scaleFacts(ctx, q, caller, req)
 		if err != nil {
 			return cks.Job{}, err
@@ -36,6 +36,7 @@ func (s *Service) Scale(ctx context.Context, caller cks.Account, req cks.ScaleRe
 			return hold(ctx, q, c, job)
 		}
 	})
+	return job, s.audited(ctx, caller, "scaleKubernetesCluster", err)
 }
 
 // jobFor is a job of caller's on c, which may be none.

@@ -47,6 +47,26 @@ func TestKeysAreRemembered(t *testing.T) {
 	})
 }
 
+// What is remembered of a key is as old as the question: an answer that took
+// long is not good for longer.
+func TestKeysAreRememberedFromWhenTheyWereAsked(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		k, reads := newKeyring(), 0
+		slow := func(context.Context, string) (cks.Account, string, error) {
+			reads++
+			<-time.After(keyLife - 1) // between the database's word and ours
+			return cks.Account{}, "", nil
+		}
+		for want := 1; want <= 2; want++ {
+			if _, _, err := k.find(t.Context(), "a", slow); err != nil || reads != want {
+				t.Fatalf("%d reads, %v", reads, err)
+			}
+			<-time.After(1)
+		}
+	})
+}
+
 // However many keys there are, memory is bounded.
 func TestKeyringIsBounded(t *testing.T) {
 	t.Parallel()

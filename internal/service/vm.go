@@ -24,7 +24,7 @@ func (s *Service) vmJob(ctx context.Context, caller cks.Account, command string,
 		return cks.Job{}, err
 	}
 	// Judged once: that another job works on the VM does not change by itself.
-	return s.record(ctx, 1, func(q *store.Queries) (cks.Job, error) {
+	job, err := s.record(ctx, 1, func(q *store.Queries) (cks.Job, error) {
 		v, err := vm(ctx, q, caller, "id", req.VM)
 		if err != nil {
 			return cks.Job{}, err
@@ -33,17 +33,18 @@ func (s *Service) vmJob(ctx context.Context, caller cks.Account, command string,
 			ID: req.JobID, Command: command, Kind: cks.Nothing, AccountID: caller.ID, VMID: v.ID,
 			Args: cks.Args{Forced: req.Forced}, Timeout: s.set.ScaleTimeout,
 		}
-		kind, err := check(v)
+		view, err := q.VMView(ctx, v.ID) // it is judged by what it is told, or a scan could come in between
+		if err != nil {
+			return cks.Job{}, err
+		}
+		kind, err := check(view.VM)
 		if err != nil {
 			return refuse(ctx, q, job, err)
 		}
 		if job.Kind = kind; kind != cks.Nothing {
 			return addJob(ctx, q, job)
 		}
-		view, err := q.VMView(ctx, v.ID)
-		if err != nil {
-			return cks.Job{}, err
-		}
 		return q.AddDoneJob(ctx, job, cks.JobResult{VM: &view})
 	})
+	return job, s.audited(ctx, caller, command, err)
 }

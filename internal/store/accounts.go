@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"time"
 
 	"ckscale/internal/cks"
 )
@@ -18,54 +19,25 @@ func accountFields(a *cks.Account) []any {
 const accountJSON = `json_build_object('id', a.id, 'name', a.name, 'admin', a.admin, 'userid', a.user_id,
 	'domainid', d.id, 'domain', d.name, 'domainpath', d.path)`
 
-// Admin is the name of the root admin's account.
-const Admin = "admin"
-
-// EnsureAdmin makes the account "admin", a root admin in domain ROOT, or gives
-// it other keys. It fails with cks.Invalid when another account has the key.
-func (q *Queries) EnsureAdmin(ctx context.Context, apiKey, secret string) (cks.Account, error) {
-	_, err := q.exec(ctx, `
-		INSERT INTO accounts (name, admin, domain_id, api_key, secret_key)
-		SELECT $1, true, id, $2, $3 FROM domains WHERE path = 'ROOT'
-		ON CONFLICT (name) DO UPDATE SET admin = true, enabled = true, api_key = $2, secret_key = $3`,
-		Admin, apiKey, secret)
-	if err != nil {
-		return cks.Account{}, refuse(err, "API key of account admin is taken")
-	}
-	return q.AccountByName(ctx, Admin)
-}
-
 // AddAccount makes an account in domain ROOT. It fails with cks.Invalid when
 // the name or the key is taken.
-func (q *Queries) AddAccount(ctx context.Context, name, apiKey, secret string, admin bool) (cks.Account, error) {
-	n, err := q.exec(ctx, `
-		INSERT INTO accounts (name, admin, domain_id, api_key, secret_key)
-		SELECT $1, $2, id, $3, $4 FROM domains WHERE path = 'ROOT'
-		ON CONFLICT DO NOTHING`,
-		name, admin, apiKey, secret)
-	if err != nil {
-		return cks.Account{}, refuse(err, "account %s needs a name, an API key and a secret key", name)
-	}
-	if n == 0 {
-		return cks.Account{}, cks.Errorf(cks.Invalid, "account name %s or its API key is taken", name)
-	}
-	return q.AccountByName(ctx, name)
-}
-
-// AccountByKey returns the enabled account that has the API key, and its
-// secret key. It fails with cks.NotFound when there is none.
-func (q *Queries) AccountByKey(ctx context.Context, apiKey string) (cks.Account, string, error) {
-	type row struct {
-		account cks.Account
-		secret  string
-	}
-	r, err := one(ctx, q, func(r *row) []any { return append(accountFields(&r.account), &r.secret) },
-		`SELECT `+accountColumns+`, a.secret_key FROM accounts a JOIN domains d ON d.id = a.domain_id
-		WHERE a.api_key = $1 AND a.enabled`, apiKey)
-	if errors.Is(err, errNone) {
-		err = cks.Errorf(cks.NotFound, "no account with this API key")
-	}
-	return r.account, r.secret, err
+func (q *Queries) AddAccount(ctx context.Context, name, apiKey, secret string, admin bool) (a cks.Account, err error) {
+	err = q.inTx(ctx, func(q *Queries) error {
+		n, err := q.exec(ctx, `
+			INSERT INTO accounts (name, admin, domain_id, api_key, secret_key)
+			SELECT $1, $2, id, $3, `+unknownSecret+` FROM domains WHERE path = 'ROOT'
+			ON CONFLICT DO NOTHING`,
+			name, admin, apiKey)
+		if err != nil {
+			return refuse(err, "account %s needs a name, an API key and a secret key", name)
+		}
+		if n == 0 {
+			return cks.Errorf(cks.Invalid, "account name %s or its API key is taken", name)
+		}
+		a, err = q.RotateKeys(ctx, name, apiKey, secret)
+		return err
+	})
+	return a, err
 }
 
 // AccountByName fails with cks.NotFound when there is none.
@@ -76,6 +48,30 @@ func (q *Queries) AccountByName(ctx context.Context, name string) (cks.Account, 
 		err = cks.Errorf(cks.NotFound, "no account %s", name)
 	}
 	return a, err
+}
+
+// AccountEntry is an account in the list for operators.
+type AccountEntry struct {
+	Name           string
+	Admin, Enabled bool
+	Sealed         bool // its secret key is not stored in clear
+	Created        time.Time
+}
+
+// Accounts returns all accounts by name.
+func (q *Queries) Accounts(ctx context.Context) ([]AccountEntry, error) {
+	return all(ctx, q, func(e *AccountEntry) []any { return []any{&e.Name, &e.Admin, &e.Enabled, &e.Sealed, &e.Created} },
+		`SELECT name, admin, enabled, secret_sealed IS NOT NULL, created FROM accounts ORDER BY name`)
+}
+
+// SetEnabled says whether the account's keys are good; cks.NotFound when there
+// is none.
+func (q *Queries) SetEnabled(ctx context.Context, name string, enabled bool) error {
+	n, err := q.exec(ctx, `UPDATE accounts SET enabled = $2 WHERE name = $1`, name, enabled)
+	if err == nil && n == 0 {
+		return cks.Errorf(cks.NotFound, "no account %s", name)
+	}
+	return err
 }
 
 // Limits is how much an account may have; nil is no limit.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -28,6 +29,7 @@ const (
 	quiet      = 10 * time.Millisecond // between two announcements of a topic
 	backoffMin = 50 * time.Millisecond // until the listener connects again; doubled each time
 	backoffMax = 2 * time.Second       //
+	poolerWait = time.Minute           // until it looks again whether a pooler is still between
 	idleCheck  = 30 * time.Second      // a silent connection is asked whether it is alive
 	answerTime = 5 * time.Second       // how long a statement of the bus may take
 	buffered   = 64                    // payloads kept for a subscriber, and for one announcement
@@ -135,7 +137,8 @@ func (s *Store) Subscribe(ctx context.Context, t Topic) <-chan string {
 // RunBus exchanges announcements with the other servers until ctx ends. It
 // listens on a connection of its own and makes a new one when it is lost, after
 // which every subscriber gets "". Trouble goes to report, which may be nil:
-// nothing is lost by it that polling does not find.
+// nothing is lost by it that polling does not find. Through a pooler nobody can
+// listen; that is reported once.
 func (s *Store) RunBus(ctx context.Context, report func(error)) error {
 	if report == nil {
 		report = func(error) {}
@@ -143,12 +146,22 @@ func (s *Store) RunBus(ctx context.Context, report func(error)) error {
 	var announcer sync.WaitGroup
 	announcer.Go(func() { s.announce(ctx, report) })
 	defer announcer.Wait()
+	pooler := false
 	for wait := backoffMin; ctx.Err() == nil; wait = min(2*wait, backoffMax) {
-		heard, err := s.listen(ctx)
+		begin := time.Now()
+		err := s.listen(ctx)
 		if ctx.Err() != nil {
 			break
 		}
-		if heard {
+		if errors.Is(err, errPooler) {
+			if !pooler {
+				report(fmt.Errorf("listen: %w", err))
+			}
+			pooler = true
+			pause(ctx, poolerWait)
+			continue
+		}
+		if time.Since(begin) > backoffMax { // one that is cut at once again waits longer
 			wait = backoffMin
 		}
 		report(fmt.Errorf("listen: %w", translate(err)))
@@ -168,22 +181,22 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // listen delivers what other servers announce until the connection is lost.
-// heard says whether it had got as far as listening.
-func (s *Store) listen(ctx context.Context) (heard bool, err error) {
-	cfg := s.pool.Config().ConnConfig
+func (s *Store) listen(ctx context.Context) error {
+	cfg := s.direct
+	if cfg == nil {
+		cfg = s.pool.Config().ConnConfig
+	}
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer func() {
 		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		conn.Close(end) //nolint:errcheck // it is thrown away
 	}()
-	for _, t := range topics {
-		if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{string(t)}.Sanitize()); err != nil {
-			return false, err
-		}
+	if err := s.listenOn(ctx, conn); err != nil {
+		return err
 	}
 	s.bus.missed()
 	for {
@@ -195,13 +208,29 @@ func (s *Store) listen(ctx context.Context) (heard bool, err error) {
 		case err == nil:
 			s.bus.receive(Topic(n.Channel), n.Payload)
 		case !silent || conn.IsClosed():
-			return true, err
+			return err
 		default:
 			if err := alive(ctx, conn); err != nil {
-				return true, err
+				return err
 			}
 		}
 	}
+}
+
+func (s *Store) listenOn(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	if s.direct == nil { // else we are told that this is a session
+		if err := ownSession(ctx, conn); err != nil {
+			return err
+		}
+	}
+	for _, t := range topics {
+		if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{string(t)}.Sanitize()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // alive asks for an answer, so that a peer that vanished is noticed.

@@ -91,8 +91,18 @@ func (f *filter) owner(accountID, name string) {
 // AddCluster adds a cluster in the state and under the hold that c says. Its
 // empty ids are made up. It fails with cks.Invalid when c refers to something
 // that does not exist, or its state and hold do not fit together.
-func (q *Queries) AddCluster(ctx context.Context, c cks.Cluster) (cks.Cluster, error) {
-	added, err := scalar[cks.Cluster](ctx, q, `
+func (q *Queries) AddCluster(ctx context.Context, c cks.Cluster) (added cks.Cluster, err error) {
+	err = q.inTx(ctx, func(q *Queries) error {
+		if added, err = q.insertCluster(ctx, c); err != nil {
+			return refuse(err, "%s %s cannot be added", clusterWord, c.Name)
+		}
+		return q.clusterCreated(ctx, added)
+	})
+	return added, err
+}
+
+func (q *Queries) insertCluster(ctx context.Context, c cks.Cluster) (cks.Cluster, error) {
+	return scalar[cks.Cluster](ctx, q, `
 		INSERT INTO clusters AS c (id, name, description, account_id, zone_id, version_id, template_id,
 			network_id, network_name, offering_id, control_offering_id, worker_offering_id, etcd_offering_id,
 			control_nodes, etcd_nodes, size, state, held_by, autoscaling, min_size, max_size,
@@ -112,5 +122,4 @@ func (q *Queries) AddCluster(ctx context.Context, c cks.Cluster) (cks.Cluster, e
 		c.ControlNodes, c.EtcdNodes, c.Size, c.State, c.HeldBy,
 		c.Autoscaling.Enabled, c.Autoscaling.Min, c.Autoscaling.Max,
 		c.ExternalManaged, c.CSI, c.Keypair, c.IPAddress, c.IPAddressID)
-	return added, refuse(err, "%s %s cannot be added", clusterWord, c.Name)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -42,20 +43,24 @@ var unavailableCodes = []string{
 	"40P01", // deadlock; the order of locks should prevent it
 }
 
+// refusedCodes are SQLSTATEs with which a connection is refused for good: who we
+// are or which database we want is wrong. A database that refuses for any other
+// reason will let us in some time.
+var refusedCodes = []string{"28", "3D000"}
+
+func oneOf(code string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(code, p) })
+}
+
 func unavailable(err error) bool {
 	if errors.Is(err, context.Canceled) {
 		return false // the caller went away
 	}
-	if pe, ok := errors.AsType[*pgconn.PgError](err); ok {
-		for _, code := range unavailableCodes {
-			if strings.HasPrefix(pe.Code, code) {
-				return true
-			}
-		}
-		return false
-	}
 	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
-		return true
+		return !oneOf(sqlState(err), refusedCodes)
+	}
+	if pe, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return oneOf(pe.Code, unavailableCodes)
 	}
 	if _, ok := errors.AsType[net.Error](err); ok {
 		return true

@@ -15,14 +15,19 @@ func (q *Queries) HoldCluster(ctx context.Context, c cks.Cluster, jobID string, 
 	if err != nil {
 		return err
 	}
-	n, err := q.exec(ctx, `
-		UPDATE clusters SET state = $4, held_by = $5, version = version + 1
-		WHERE id = $1 AND state = $2 AND version = $3 AND held_by IS NULL`,
-		c.ID, c.State, c.Version, to, jobID)
-	if err == nil && n == 0 {
-		return changed(c)
-	}
-	return err
+	return q.inTx(ctx, func(q *Queries) error {
+		n, err := q.exec(ctx, `
+			UPDATE clusters SET state = $4, held_by = $5, version = version + 1
+			WHERE id = $1 AND state = $2 AND version = $3 AND held_by IS NULL`,
+			c.ID, c.State, c.Version, to, jobID)
+		if err != nil {
+			return err
+		}
+		if n == 0 {
+			return changed(c)
+		}
+		return q.clusterMoved(ctx, c.ID, c.Name, jobID, c.State, to, events)
+	})
 }
 
 func changed(c cks.Cluster) error {
@@ -40,11 +45,14 @@ func (q *Queries) FreeCluster(ctx context.Context, j cks.Job, events ...cks.Even
 		if err != nil {
 			return err
 		}
-		_, err = q.exec(ctx, `
+		name, err := scalar[string](ctx, q, `
 			UPDATE clusters SET state = $2, held_by = NULL, version = version + 1, scan_due = now(),
 				removed = CASE WHEN $2 = 'Destroyed' THEN now() END
-			WHERE id = $1`, j.ClusterID, to)
+			WHERE id = $1 RETURNING name`, j.ClusterID, to)
 		if err != nil {
+			return err
+		}
+		if err := q.clusterMoved(ctx, j.ClusterID, name, j.ID, seen, to, events); err != nil {
 			return err
 		}
 		if to == cks.Destroyed {
@@ -97,11 +105,17 @@ func (q *Queries) MoveCluster(ctx context.Context, c cks.Cluster, events ...cks.
 	if err != nil {
 		return false, err
 	}
-	n, err := q.exec(ctx, `
-		UPDATE clusters SET state = $4, version = version + 1, scan_due = now()
-		WHERE id = $1 AND state = $2 AND version = $3 AND held_by IS NULL`,
-		c.ID, c.State, c.Version, to)
-	return n == 1, err
+	err = q.inTx(ctx, func(q *Queries) error {
+		n, err := q.exec(ctx, `
+			UPDATE clusters SET state = $4, version = version + 1, scan_due = now()
+			WHERE id = $1 AND state = $2 AND version = $3 AND held_by IS NULL`,
+			c.ID, c.State, c.Version, to)
+		if moved = n == 1; err != nil || !moved {
+			return err
+		}
+		return q.clusterMoved(ctx, c.ID, c.Name, "", c.State, to, events)
+	})
+	return moved && err == nil, err
 }
 
 // ClustersToScan returns at most n clusters whose scan is due, and makes each

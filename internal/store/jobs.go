@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"ckscale/internal/cks"
@@ -27,12 +28,12 @@ func jobFields(j *cks.Job) []any {
 		&j.Completed}, accountFields(&j.Account)...)
 }
 
-// changedJobs is the part after WITH of a statement that returns the jobs that
-// an INSERT or UPDATE of jobs changes.
-func changedJobs(change string) string {
-	return `j AS (` + change + ` RETURNING id, seq, command, kind, cluster_id, vm_id, args, notes, status, step,
-		attempt, tries, failure, unchanged, deadline, owner, error_text, result, created, completed, account_id)
-		SELECT ` + jobColumns + ` FROM j ` + jobJoins + ` ORDER BY j.seq`
+// changedJobs is the part after WITH of a statement that returns the jobs, j,
+// that an INSERT or UPDATE of jobs changes. then are more parts, about j.
+func changedJobs(change string, then ...string) string {
+	parts := append([]string{`j AS (` + change + ` RETURNING id, seq, command, kind, cluster_id, vm_id, args, notes, status, step,
+		attempt, tries, failure, unchanged, deadline, owner, error_text, result, created, completed, account_id)`}, then...)
+	return strings.Join(parts, ", ") + ` SELECT ` + jobColumns + ` FROM j ` + jobJoins + ` ORDER BY j.seq`
 }
 
 // NewJob is a job to be added.
@@ -74,7 +75,22 @@ func (q *Queries) AddDoneJob(ctx context.Context, n NewJob, r cks.JobResult) (ck
 	return q.addJob(ctx, n, cks.JobSucceeded, nil, &result)
 }
 
-func (q *Queries) addJob(ctx context.Context, n NewJob, status cks.JobStatus, text, result *string) (cks.Job, error) {
+// addJob adds the job, and the events that say so: a job that has ended already
+// was scheduled and completed at once.
+func (q *Queries) addJob(ctx context.Context, n NewJob, status cks.JobStatus, text, result *string) (j cks.Job, err error) {
+	err = q.inTx(ctx, func(q *Queries) error {
+		if j, err = q.insertJob(ctx, n, status, text, result); err != nil {
+			return err
+		}
+		if err = q.jobScheduled(ctx, j); err == nil && status != cks.JobPending {
+			err = q.jobCompleted(ctx, j, status == cks.JobFailed, j.ErrorText)
+		}
+		return err
+	})
+	return j, err
+}
+
+func (q *Queries) insertJob(ctx context.Context, n NewJob, status cks.JobStatus, text, result *string) (cks.Job, error) {
 	if n.ID != "" && parseUUID(n.ID) == "" {
 		return cks.Job{}, cks.Errorf(cks.Parameter, "%s is no UUID", n.ID)
 	}

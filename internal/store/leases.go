@@ -9,14 +9,15 @@ import (
 
 // ClaimJobs leases at most n jobs to owner: those that are due and those whose
 // lease ran out, the longest due first. Owners that claim at the same time get
-// different jobs.
+// different jobs. The first claim of a job is its start.
 func (q *Queries) ClaimJobs(ctx context.Context, owner string, n int, lease time.Duration) ([]cks.Job, error) {
+	commands, kinds, texts := actions()
 	return all(ctx, q, jobFields, `
 		WITH due AS MATERIALIZED (
 			SELECT id FROM jobs WHERE status = 0 AND due <= now()
 			ORDER BY due LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED), `+changedJobs(`
 		UPDATE jobs SET owner = $1, attempt = attempt + 1, due = now() + $3::interval, poked = false
-		WHERE id IN (SELECT id FROM due)`), owner, n, lease)
+		WHERE id IN (SELECT id FROM due)`, startedJobs), owner, n, lease, commands, kinds, texts)
 }
 
 // NextDue returns how long it is until the first live job is due or its lease
@@ -77,11 +78,13 @@ func (q *Queries) StepDone(ctx context.Context, j cks.Job, step string, notes ck
 }
 
 // PutBack lets j wait, to be claimed by anyone after that long; at once when
-// after is not positive. failedTry counts a failed try of its step. It fails
-// with ErrLeaseLost.
+// after is not positive. failedTry counts a failed try of its step; one that is
+// cancelled is not tried again, so it does not back off. It fails with
+// ErrLeaseLost.
 func (q *Queries) PutBack(ctx context.Context, j cks.Job, after time.Duration, failedTry bool) error {
 	err := q.leased(ctx, j, `owner = NULL, poked = $4, tries = tries + CASE WHEN $4 THEN 1 ELSE 0 END,
-		due = CASE WHEN poked AND NOT $4 THEN now() ELSE now() + $3::interval END`, max(0, after), failedTry)
+		due = CASE WHEN poked AND NOT $4 OR cancelled IS NOT NULL AND failure = '' AND $4 THEN now()
+			ELSE now() + $3::interval END`, max(0, after), failedTry)
 	if err == nil {
 		q.Wake(TopicJobs, "") // whoever sleeps must learn when to look again
 	}
@@ -104,12 +107,23 @@ func (q *Queries) FinishJob(ctx context.Context, j cks.Job, r cks.JobResult) err
 	if err != nil {
 		return err
 	}
-	return q.leased(ctx, j, `status = 1, completed = clock_timestamp(), owner = NULL, result = $3`, result)
+	return q.ended(ctx, j, false, "", `status = 1, completed = clock_timestamp(), owner = NULL, result = $3`, result)
 }
 
 // FailJob ends j as failed with text, cleaned. It fails with ErrLeaseLost.
 func (q *Queries) FailJob(ctx context.Context, j cks.Job, text string) error {
-	return q.leased(ctx, j, `status = 2, completed = clock_timestamp(), owner = NULL, error_text = $3`, clean(text))
+	text = clean(text)
+	return q.ended(ctx, j, true, text, `status = 2, completed = clock_timestamp(), owner = NULL, error_text = $3`, text)
+}
+
+// ended is leased for the change that ends j, with its event.
+func (q *Queries) ended(ctx context.Context, j cks.Job, failed bool, why, set string, arg any) error {
+	return q.inTx(ctx, func(q *Queries) error {
+		if err := q.leased(ctx, j, set, arg); err != nil {
+			return err
+		}
+		return q.jobCompleted(ctx, j, failed, why)
+	})
 }
 
 // WakeCluster makes the waiting jobs of the cluster and of its VMs due now, and

@@ -13,7 +13,7 @@ import (
 	"github.com/golang-migrate/migrate/v4"
 	migratepgx "github.com/golang-migrate/migrate/v4/database/pgx/v5"
 	"github.com/golang-migrate/migrate/v4/source/iofs"
-	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"ckscale/migrations"
@@ -25,8 +25,12 @@ const migrationLock = time.Minute
 // Migrate brings the database at url to LatestVersion. Several servers may call
 // it at once. A database of a newer server is left as it is. It fails when an
 // earlier migration was cut off (dirty); its statements can be run again, so
-// ForceVersion to the version before it is the way out.
+// ForceVersion to the version before it is the way out. It fails as well when
+// there is something to do and a pooler is between.
 func Migrate(ctx context.Context, url string) error {
+	if current, err := current(ctx, url); current || err != nil {
+		return err
+	}
 	return withMigrations(ctx, url, func(m *migrate.Migrate) error {
 		version, dirty, err := m.Version()
 		switch {
@@ -48,6 +52,23 @@ func Migrate(ctx context.Context, url string) error {
 	})
 }
 
+// current reports whether there is nothing to do. It takes no lock, as
+// golang-migrate does even to look: a pooler would keep that for somebody else.
+func current(ctx context.Context, url string) (bool, error) {
+	cfg, err := parse(url)
+	if err != nil {
+		return false, err
+	}
+	cfg.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol // behind a pooler, too
+	conn, err := pgx.ConnectConfig(ctx, cfg.ConnConfig)
+	if err != nil {
+		return false, translate(err)
+	}
+	defer conn.Close(ctx) //nolint:errcheck // it is thrown away
+	version, dirty, err := (&Queries{conn: conn, limit: statementLimit}).SchemaVersion(ctx)
+	return err == nil && !dirty && version >= LatestVersion(), err
+}
+
 // ForceVersion records that the database's schema is version, clean; -1 means
 // that there is none.
 func ForceVersion(ctx context.Context, url string, version int) error {
@@ -58,10 +79,9 @@ func ForceVersion(ctx context.Context, url string, version int) error {
 }
 
 func withMigrations(ctx context.Context, url string, fn func(*migrate.Migrate) error) error {
-	// By way of pgxpool's parser, which takes its own settings out of the URL.
-	cfg, err := pgxpool.ParseConfig(url)
+	cfg, err := parse(url)
 	if err != nil {
-		return fmt.Errorf("database URL: %w", err)
+		return err
 	}
 	source, err := iofs.New(migrations.FS, ".")
 	if err != nil {
@@ -89,7 +109,7 @@ func withMigrations(ctx context.Context, url string, fn func(*migrate.Migrate) e
 // runMigrations runs fn, which knows no context, and stops waiting for it when
 // ctx ends. The connections that fn leaves open are closed with db.
 func runMigrations(ctx context.Context, db *sql.DB, fn func() error) error {
-	if err := db.PingContext(ctx); err != nil {
+	if err := onSession(ctx, db); err != nil {
 		return translate(err)
 	}
 	done := make(chan error, 1)
@@ -103,6 +123,20 @@ func runMigrations(ctx context.Context, db *sql.DB, fn func() error) error {
 	case <-ctx.Done():
 		return fmt.Errorf("migrate: %w", ctx.Err())
 	}
+}
+
+// onSession fails unless db leads to sessions of the database: the lock of the
+// migrations is bound to one.
+func onSession(ctx context.Context, db *sql.DB) error {
+	c, err := db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	err = c.Raw(func(driver any) error { return ownSession(ctx, driver.(*stdlib.Conn).Conn()) })
+	if errors.Is(err, errPooler) {
+		err = fmt.Errorf("migrate the schema: %w", err)
+	}
+	return errors.Join(err, c.Close())
 }
 
 // LatestVersion is the schema version that this program is made for.

@@ -91,10 +91,13 @@ func (q *Queries) ChooseLeaving(ctx context.Context, j cks.Job, vmIDs []string) 
 func (q *Queries) NodeJoined(ctx context.Context, j cks.Job, vmID string, countIt bool) error {
 	return q.holding(ctx, j, func(q *Queries, _ cks.State) error {
 		done, err := q.phase(ctx, j, vmID, cks.Chosen, cks.Member, `phase = 'member'`)
-		if err == nil && done && countIt {
-			return q.resize(ctx, j, +1)
+		if err != nil || !done {
+			return err
 		}
-		return err
+		if err := q.nodeEvent(ctx, j, cks.EventNodeAdd, vmID, cks.NodeAdded); err != nil || !countIt {
+			return err
+		}
+		return q.resize(ctx, j, +1)
 	})
 }
 
@@ -153,20 +156,22 @@ func (q *Queries) resize(ctx context.Context, j cks.Job, by int) error {
 // ErrNotHeld, and with cks.NotFound when the cluster has no such VM.
 func (q *Queries) NodeRemoved(ctx context.Context, j cks.Job, vmID string) error {
 	return q.holding(ctx, j, func(q *Queries, _ cks.State) error {
-		counted, err := scalar[bool](ctx, q, `
+		type gone struct{ counted, joined bool } // one that never joined was no node
+		g, err := one(ctx, q, func(g *gone) []any { return []any{&g.counted, &g.joined} }, `
 			UPDATE vms SET removed = now(), state = 'Expunging', updated = now()
 			WHERE id = $1 AND cluster_id = $2 AND removed IS NULL
-			RETURNING role = 'worker' AND phase IN ('member', 'leaving')`, vmID, j.ClusterID)
-		switch {
-		case errors.Is(err, errNone):
+			RETURNING role = 'worker' AND phase IN ('member', 'leaving'), phase IN ('member', 'leaving')`, vmID, j.ClusterID)
+		if errors.Is(err, errNone) {
 			_, err = q.vmOf(ctx, j, vmID)
 			return err
-		case err != nil:
-			return err
-		case counted:
-			return q.resize(ctx, j, -1)
 		}
-		return nil
+		if err == nil && g.joined {
+			err = q.nodeEvent(ctx, j, cks.EventNodeRemove, vmID, cks.NodeRemoved)
+		}
+		if err == nil && g.counted {
+			err = q.resize(ctx, j, -1)
+		}
+		return err
 	})
 }
 

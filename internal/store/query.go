@@ -18,22 +18,27 @@ import (
 var errNone = pgx.ErrNoRows
 
 // on lends fn the connection of the transaction that q is in, or one of the
-// pool.
-func (q *Queries) on(ctx context.Context, fn func(conn) error) error {
+// pool, for one statement.
+func (q *Queries) on(ctx context.Context, fn func(context.Context, conn) error) error {
+	limited := func(c conn) error {
+		ctx, cancel := context.WithTimeout(ctx, q.limit)
+		defer cancel()
+		return fn(ctx, c)
+	}
 	if q.store == nil {
-		return fn(q.conn)
+		return limited(q.conn)
 	}
 	c, err := q.store.acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer c.Release()
-	return fn(c)
+	return limited(c)
 }
 
 // exec runs a statement and returns how many rows it changed.
 func (q *Queries) exec(ctx context.Context, sql string, args ...any) (n int64, err error) {
-	err = q.on(ctx, func(c conn) error {
+	err = q.on(ctx, func(ctx context.Context, c conn) error {
 		tag, err := c.Exec(ctx, sql, storable(args)...)
 		n = tag.RowsAffected()
 		return translate(err)
@@ -56,7 +61,7 @@ func one[T any](ctx context.Context, q *Queries, fields func(*T) []any, sql stri
 
 // all returns every row. fields says where the columns of one go.
 func all[T any](ctx context.Context, q *Queries, fields func(*T) []any, sql string, args ...any) (out []T, err error) {
-	err = q.on(ctx, func(c conn) error {
+	err = q.on(ctx, func(ctx context.Context, c conn) error {
 		rows, err := c.Query(ctx, sql, storable(args)...)
 		if err != nil {
 			return translate(err)
@@ -85,10 +90,18 @@ type source[T any] struct {
 	joins  string // what row needs besides
 	row    string // the columns of a row
 	fields func(*T) []any
+	newest bool // rows are listed from the newest to the oldest
+}
+
+func (s source[T]) order() string {
+	if s.newest {
+		return " ORDER BY " + s.alias + ".seq DESC"
+	}
+	return " ORDER BY " + s.alias + ".seq"
 }
 
 func (s source[T]) sql(cond string) string {
-	return "SELECT " + s.row + " FROM " + s.from + " " + s.joins + " WHERE " + cond + " ORDER BY " + s.alias + ".seq"
+	return "SELECT " + s.row + " FROM " + s.from + " " + s.joins + " WHERE " + cond + s.order()
 }
 
 // where returns all rows that meet cond, by seq.
@@ -121,9 +134,8 @@ func (s source[T]) page(ctx context.Context, q *Queries, f *filter, p cks.Page) 
 	within := s.from + " WHERE " + f.sql()
 	sql := "SELECT " + s.row + ", page.total FROM " + s.from +
 		" JOIN (SELECT " + s.alias + ".id, count(*) OVER () AS total FROM " + within +
-		" ORDER BY " + s.alias + ".seq LIMIT " + f.arg(limit) + " OFFSET " + f.arg(offset) + ") page" +
-		" ON page.id = " + s.alias + ".id " + s.joins +
-		" ORDER BY " + s.alias + ".seq"
+		s.order() + " LIMIT " + f.arg(limit) + " OFFSET " + f.arg(offset) + ") page" +
+		" ON page.id = " + s.alias + ".id " + s.joins + s.order()
 	found, err := all(ctx, q, func(c *counted) []any { return append(s.fields(&c.row), &c.total) }, sql, f.args...)
 	if err != nil {
 		return nil, 0, err

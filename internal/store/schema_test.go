@@ -62,12 +62,24 @@ func TestSchemaRefuses(t *testing.T) {
 		"account without key":         `UPDATE accounts SET api_key = ''`,
 		"version that is no version":  `UPDATE kubernetes_versions SET version = 'v1.33'`,
 		"offering of negative memory": `UPDATE service_offerings SET memory_mb = -1`,
+		"event of no type":            `UPDATE events SET type = ''`,
+		"event of unknown level":      `UPDATE events SET level = 'DEBUG'`,
+		"event in unknown state":      `UPDATE events SET state = 'Lost'`,
+		"event on a thing of no type": `UPDATE events SET resource_type = NULL`,
+		"cancelled by nobody":         `UPDATE jobs SET cancelled = now()`,
 	} {
 		_, err := st.Pool().Exec(t.Context(), change)
 		if pe, ok := errors.AsType[*pgconn.PgError](err); !ok || pe.Code != "23514" {
 			t.Errorf("%s: error is %v, want a broken CHECK", name, err)
 		}
 	}
+}
+
+func texts[T ~string](words []T) (list []string) {
+	for _, w := range words {
+		list = append(list, string(w))
+	}
+	return list
 }
 
 var quoted = regexp.MustCompile(`'([^']+)'`)
@@ -80,7 +92,7 @@ func TestSchemaKnowsTheSameWords(t *testing.T) {
 	st := storetest.New(t)
 	rows, err := st.Pool().Query(t.Context(), `
 		SELECT conrelid::regclass || ': ' || pg_get_constraintdef(oid) FROM pg_constraint
-		WHERE contype = 'c' AND conrelid IN ('clusters'::regclass, 'vms'::regclass)`)
+		WHERE contype = 'c' AND conrelid IN ('clusters'::regclass, 'vms'::regclass, 'events'::regclass)`)
 	ok(t, err)
 	checks := must[[]string](t)(pgx.CollectRows(rows, pgx.RowTo[string]))
 	words := func(start string) (words []string) {
@@ -109,6 +121,8 @@ func TestSchemaKnowsTheSameWords(t *testing.T) {
 		start string
 		want  []string
 	}{
+		{"events: CHECK ((level = ANY", texts(cks.Levels)},
+		{"events: CHECK ((state = ANY", texts(cks.Progresses)},
 		{"clusters: CHECK ((state = ANY", states},
 		{"clusters: CHECK (((held_by IS NOT NULL) = (state = ANY", busy},
 		{"vms: CHECK ((state = ANY", vmStates},

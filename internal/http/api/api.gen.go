@@ -172,6 +172,11 @@ type AsyncJobs struct {
 	Count int `json:"count,omitempty"`
 }
 
+// CancelAsyncJobAnswer defines model for CancelAsyncJobAnswer.
+type CancelAsyncJobAnswer struct {
+	Cancelasyncjobresponse Success `json:"cancelasyncjobresponse"`
+}
+
 // ConfigureSimulatorAnswer defines model for ConfigureSimulatorAnswer.
 type ConfigureSimulatorAnswer struct {
 	Configuresimulatorresponse Success `json:"configuresimulatorresponse"`
@@ -210,6 +215,81 @@ type Error struct {
 
 // ErrorAnswer one key that ends in response
 type ErrorAnswer map[string]Error
+
+// Event defines model for Event.
+type Event struct {
+	// Account the account that owns what it is about
+	Account string `json:"account"`
+
+	// Archived always false
+	Archived bool `json:"archived"`
+
+	// Created a time such as 2026-11-07T18:39:39+0000, in UTC
+	Created Date `json:"created"`
+
+	// Description what happened
+	Description string `json:"description"`
+
+	// Domain the name of the account's domain
+	Domain string `json:"domain"`
+
+	// Domainid the ID of the account's domain
+	Domainid string `json:"domainid"`
+
+	// Domainpath the path of the account's domain
+	Domainpath string `json:"domainpath"`
+
+	// Id the ID of the event
+	Id string `json:"id"`
+
+	// Level INFO, WARN or ERROR
+	Level string `json:"level"`
+
+	// Parentid the ID of the event Scheduled of the job that did it, if a job did
+	Parentid string `json:"parentid,omitempty"`
+
+	// Resourceid the ID of what it is about, if it is about anything that is there
+	Resourceid string `json:"resourceid,omitempty"`
+
+	// Resourcename the name that the thing had then; absent when it is somebody else's
+	Resourcename string `json:"resourcename,omitempty"`
+
+	// Resourcetype KubernetesCluster or VirtualMachine
+	Resourcetype string `json:"resourcetype,omitempty"`
+
+	// State Created, Scheduled, Started or Completed
+	State string `json:"state"`
+
+	// Type the type of the event
+	Type string `json:"type"`
+
+	// Username the name of the user that did it, or system
+	Username string `json:"username"`
+}
+
+// EventType defines model for EventType.
+type EventType struct {
+	// Name the type of the event
+	Name string `json:"name"`
+}
+
+// EventTypes defines model for EventTypes.
+type EventTypes struct {
+	// Count number of types
+	Count int `json:"count,omitempty"`
+
+	// Eventtype the types
+	Eventtype []EventType `json:"eventtype,omitempty"`
+}
+
+// Events defines model for Events.
+type Events struct {
+	// Count number of events on all pages; absent when there is none
+	Count int `json:"count,omitempty"`
+
+	// Event the events of this page
+	Event []Event `json:"event,omitempty"`
+}
 
 // JobResult what the job has come to; absent while it is in progress. A failed job's has errorcode and errortext, another's has exactly one key
 type JobResult struct {
@@ -426,6 +506,16 @@ type ListApisAnswer struct {
 // ListAsyncJobsAnswer defines model for ListAsyncJobsAnswer.
 type ListAsyncJobsAnswer struct {
 	Listasyncjobsresponse AsyncJobs `json:"listasyncjobsresponse"`
+}
+
+// ListEventTypesAnswer defines model for ListEventTypesAnswer.
+type ListEventTypesAnswer struct {
+	Listeventtypesresponse EventTypes `json:"listeventtypesresponse"`
+}
+
+// ListEventsAnswer defines model for ListEventsAnswer.
+type ListEventsAnswer struct {
+	Listeventsresponse Events `json:"listeventsresponse"`
 }
 
 // ListKubernetesClustersAnswer defines model for ListKubernetesClustersAnswer.
@@ -887,6 +977,12 @@ type StartEventID = int64
 // Refused one key that ends in response
 type Refused = ErrorAnswer
 
+// CancelAsyncJobParams defines parameters for CancelAsyncJob.
+type CancelAsyncJobParams struct {
+	// Jobid the ID of the asynchronous job
+	Jobid Reference `form:"jobid" json:"jobid"`
+}
+
 // ConfigureSimulatorParams defines parameters for ConfigureSimulator.
 type ConfigureSimulatorParams struct {
 	// Name the operation: vm.create, vm.start, vm.stop, vm.destroy, iso.attach, iso.detach, node.join, node.drain, node.delete, node.list, capacity, vm.set (puts a VM into the state given as value) or node.forget (deletes a node object)
@@ -1028,7 +1124,7 @@ type ListAsyncJobsParams struct {
 	// Managementserverid only jobs that the server with this ID is executing
 	Managementserverid Reference `form:"managementserverid,omitempty" json:"managementserverid,omitempty"`
 
-	// Keyword part of the name; for jobs part of the cmd
+	// Keyword part of the name; for jobs part of the cmd, for events of description, type or level
 	Keyword Keyword `form:"keyword,omitempty" json:"keyword,omitempty"`
 
 	// Account name of the account whose resources to list; another than the caller's is for root admins
@@ -1042,6 +1138,66 @@ type ListAsyncJobsParams struct {
 
 	// Listall for a root admin, whether to list the resources of every account and not only the own
 	Listall ListAll `form:"listall,omitempty" json:"listall,omitempty"`
+
+	// Page number of the page, from 1; it needs pagesize
+	Page *Page `form:"page,omitempty" json:"page,omitempty"`
+
+	// Pagesize rows of a page, at most 500, or -1 for all without page; it needs page
+	Pagesize *PageSize `form:"pagesize,omitempty" json:"pagesize,omitempty"`
+}
+
+// ListEventsParams defines parameters for ListEvents.
+type ListEventsParams struct {
+	// Id the ID of the event
+	Id Reference `form:"id,omitempty" json:"id,omitempty"`
+
+	// Type type of the event, matched whole; listEventTypes lists them
+	Type string `form:"type,omitempty" json:"type,omitempty"`
+
+	// Level level of the event, INFO, WARN or ERROR
+	Level string `form:"level,omitempty" json:"level,omitempty"`
+
+	// Startdate only events of this time or later
+	Startdate *OptionalDate `form:"startdate,omitempty" json:"startdate,omitempty"`
+
+	// Enddate only events of this time or earlier; a date without time is its last second
+	Enddate *OptionalDate `form:"enddate,omitempty" json:"enddate,omitempty"`
+
+	// Startid the ID of a parent event; it and all events that have it as parent are listed
+	Startid Reference `form:"startid,omitempty" json:"startid,omitempty"`
+
+	// Resourceid the ID of the Kubernetes cluster or virtual machine that the event is about
+	Resourceid string `form:"resourceid,omitempty" json:"resourceid,omitempty"`
+
+	// Resourcetype what the event is about, KubernetesCluster or VirtualMachine
+	Resourcetype string `form:"resourcetype,omitempty" json:"resourcetype,omitempty"`
+
+	// Archived accepted without effect; no event is archived here
+	Archived bool `form:"archived,omitempty" json:"archived,omitempty"`
+
+	// Duration refused here; CloudStack says nothing of what it means
+	Duration *OptionalInteger `form:"duration,omitempty" json:"duration,omitempty"`
+
+	// Entrytime refused here; CloudStack says nothing of what it means
+	Entrytime *OptionalInteger `form:"entrytime,omitempty" json:"entrytime,omitempty"`
+
+	// Keyword part of the name; for jobs part of the cmd, for events of description, type or level
+	Keyword Keyword `form:"keyword,omitempty" json:"keyword,omitempty"`
+
+	// Account name of the account whose resources to list; another than the caller's is for root admins
+	Account Account `form:"account,omitempty" json:"account,omitempty"`
+
+	// Domainid the ID of the domain whose resources to list; only the caller's own exists here
+	Domainid DomainID `form:"domainid,omitempty" json:"domainid,omitempty"`
+
+	// Isrecursive accepted without effect; there is one domain
+	Isrecursive IsRecursive `form:"isrecursive,omitempty" json:"isrecursive,omitempty"`
+
+	// Listall for a root admin, whether to list the resources of every account and not only the own
+	Listall ListAll `form:"listall,omitempty" json:"listall,omitempty"`
+
+	// Projectid the ID of the project whose resources to list; there are no projects here, and -1 means all
+	Projectid ProjectID `form:"projectid,omitempty" json:"projectid,omitempty"`
 
 	// Page number of the page, from 1; it needs pagesize
 	Page *Page `form:"page,omitempty" json:"page,omitempty"`
@@ -1064,7 +1220,7 @@ type ListKubernetesClustersParams struct {
 	// Clustertype type of the cluster, CloudManaged or ExternalManaged
 	Clustertype string `form:"clustertype,omitempty" json:"clustertype,omitempty"`
 
-	// Keyword part of the name; for jobs part of the cmd
+	// Keyword part of the name; for jobs part of the cmd, for events of description, type or level
 	Keyword Keyword `form:"keyword,omitempty" json:"keyword,omitempty"`
 
 	// Account name of the account whose resources to list; another than the caller's is for root admins
@@ -1100,7 +1256,7 @@ type ListKubernetesSupportedVersionsParams struct {
 	// Minimumsemanticversion lowest Kubernetes version to list, such as 1.31.0
 	Minimumsemanticversion string `form:"minimumsemanticversion,omitempty" json:"minimumsemanticversion,omitempty"`
 
-	// Keyword part of the name; for jobs part of the cmd
+	// Keyword part of the name; for jobs part of the cmd, for events of description, type or level
 	Keyword Keyword `form:"keyword,omitempty" json:"keyword,omitempty"`
 
 	// Page number of the page, from 1; it needs pagesize
@@ -1118,7 +1274,7 @@ type ListServiceOfferingsParams struct {
 	// Name name of the service offering, matched whole
 	Name string `form:"name,omitempty" json:"name,omitempty"`
 
-	// Keyword part of the name; for jobs part of the cmd
+	// Keyword part of the name; for jobs part of the cmd, for events of description, type or level
 	Keyword Keyword `form:"keyword,omitempty" json:"keyword,omitempty"`
 
 	// Page number of the page, from 1; it needs pagesize
@@ -1154,7 +1310,7 @@ type ListVirtualMachinesParams struct {
 	// Details accepted without effect; all details are always given
 	Details []string `form:"details,omitempty" json:"details,omitempty"`
 
-	// Keyword part of the name; for jobs part of the cmd
+	// Keyword part of the name; for jobs part of the cmd, for events of description, type or level
 	Keyword Keyword `form:"keyword,omitempty" json:"keyword,omitempty"`
 
 	// Account name of the account whose resources to list; another than the caller's is for root admins
@@ -1190,7 +1346,7 @@ type ListZonesParams struct {
 	// Available accepted without effect; every zone is available
 	Available bool `form:"available,omitempty" json:"available,omitempty"`
 
-	// Keyword part of the name; for jobs part of the cmd
+	// Keyword part of the name; for jobs part of the cmd, for events of description, type or level
 	Keyword Keyword `form:"keyword,omitempty" json:"keyword,omitempty"`
 
 	// Page number of the page, from 1; it needs pagesize
@@ -1357,6 +1513,9 @@ func (a NodeOffering) MarshalJSON() ([]byte, error) {
 
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
+	// CancelAsyncJob Cancel a job
+	// (POST /client/api/cancelAsyncJob)
+	CancelAsyncJob(w http.ResponseWriter, r *http.Request, params CancelAsyncJobParams)
 	// ConfigureSimulator Set a fault
 	// (POST /client/api/configureSimulator)
 	ConfigureSimulator(w http.ResponseWriter, r *http.Request, params ConfigureSimulatorParams)
@@ -1372,6 +1531,12 @@ type ServerInterface interface {
 	// ListAsyncJobs List unfinished jobs
 	// (GET /client/api/listAsyncJobs)
 	ListAsyncJobs(w http.ResponseWriter, r *http.Request, params ListAsyncJobsParams)
+	// ListEventTypes List types of events
+	// (GET /client/api/listEventTypes)
+	ListEventTypes(w http.ResponseWriter, r *http.Request)
+	// ListEvents List events
+	// (GET /client/api/listEvents)
+	ListEvents(w http.ResponseWriter, r *http.Request, params ListEventsParams)
 	// ListKubernetesClusters List clusters
 	// (GET /client/api/listKubernetesClusters)
 	ListKubernetesClusters(w http.ResponseWriter, r *http.Request, params ListKubernetesClustersParams)
@@ -1408,6 +1573,12 @@ type ServerInterface interface {
 
 type Unimplemented struct{}
 
+// CancelAsyncJob Cancel a job
+// (POST /client/api/cancelAsyncJob)
+func (_ Unimplemented) CancelAsyncJob(w http.ResponseWriter, r *http.Request, params CancelAsyncJobParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
 // ConfigureSimulator Set a fault
 // (POST /client/api/configureSimulator)
 func (_ Unimplemented) ConfigureSimulator(w http.ResponseWriter, r *http.Request, params ConfigureSimulatorParams) {
@@ -1435,6 +1606,18 @@ func (_ Unimplemented) ListApis(w http.ResponseWriter, r *http.Request, params L
 // ListAsyncJobs List unfinished jobs
 // (GET /client/api/listAsyncJobs)
 func (_ Unimplemented) ListAsyncJobs(w http.ResponseWriter, r *http.Request, params ListAsyncJobsParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// ListEventTypes List types of events
+// (GET /client/api/listEventTypes)
+func (_ Unimplemented) ListEventTypes(w http.ResponseWriter, r *http.Request) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// ListEvents List events
+// (GET /client/api/listEvents)
+func (_ Unimplemented) ListEvents(w http.ResponseWriter, r *http.Request, params ListEventsParams) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -1506,6 +1689,39 @@ type ServerInterfaceWrapper struct {
 }
 
 type MiddlewareFunc func(http.Handler) http.Handler
+
+// CancelAsyncJob operation middleware
+func (siw *ServerInterfaceWrapper) CancelAsyncJob(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params CancelAsyncJobParams
+
+	// ------------- Required query parameter "jobid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "jobid", r.URL.Query(), &params.Jobid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "jobid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "jobid", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CancelAsyncJob(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
 
 // ConfigureSimulator operation middleware
 func (siw *ServerInterfaceWrapper) ConfigureSimulator(w http.ResponseWriter, r *http.Request) {
@@ -2241,6 +2457,287 @@ func (siw *ServerInterfaceWrapper) ListAsyncJobs(w http.ResponseWriter, r *http.
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.ListAsyncJobs(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListEventTypes operation middleware
+func (siw *ServerInterfaceWrapper) ListEventTypes(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListEventTypes(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListEvents operation middleware
+func (siw *ServerInterfaceWrapper) ListEvents(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListEventsParams
+
+	// ------------- Optional query parameter "id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "id", r.URL.Query(), &params.Id, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "type" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "type", r.URL.Query(), &params.Type, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "type"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "type", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "level" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "level", r.URL.Query(), &params.Level, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "level"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "level", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "startdate" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "startdate", r.URL.Query(), &params.Startdate, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "startdate"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "startdate", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "enddate" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "enddate", r.URL.Query(), &params.Enddate, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "enddate"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "enddate", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "startid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "startid", r.URL.Query(), &params.Startid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "startid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "startid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "resourceid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "resourceid", r.URL.Query(), &params.Resourceid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "resourceid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "resourceid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "resourcetype" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "resourcetype", r.URL.Query(), &params.Resourcetype, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "resourcetype"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "resourcetype", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "archived" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "archived", r.URL.Query(), &params.Archived, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "archived"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "archived", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "duration" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "duration", r.URL.Query(), &params.Duration, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "duration"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "duration", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "entrytime" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "entrytime", r.URL.Query(), &params.Entrytime, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "entrytime"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "entrytime", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "keyword" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "keyword", r.URL.Query(), &params.Keyword, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "keyword"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "keyword", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "account" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "account", r.URL.Query(), &params.Account, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "account"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "account", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "domainid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "domainid", r.URL.Query(), &params.Domainid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "domainid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "domainid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "isrecursive" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "isrecursive", r.URL.Query(), &params.Isrecursive, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "isrecursive"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "isrecursive", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "listall" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "listall", r.URL.Query(), &params.Listall, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "listall"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "listall", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "projectid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "projectid", r.URL.Query(), &params.Projectid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "projectid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "projectid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "page" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "page", r.URL.Query(), &params.Page, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "page"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "page", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "pagesize" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "pagesize", r.URL.Query(), &params.Pagesize, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "pagesize"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "pagesize", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListEvents(w, r, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -3419,6 +3916,15 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 		r.Get(options.BaseURL+"/client/api/listAsyncJobs", wrapper.ListAsyncJobs)
 	})
 	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/client/api/cancelAsyncJob", wrapper.CancelAsyncJob)
+	})
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/client/api/listEvents", wrapper.ListEvents)
+	})
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/client/api/listEventTypes", wrapper.ListEventTypes)
+	})
+	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/client/api/listVirtualMachines", wrapper.ListVirtualMachines)
 	})
 	r.Group(func(r chi.Router) {
@@ -3447,6 +3953,45 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 }
 
 type RefusedJSONResponse ErrorAnswer
+
+type CancelAsyncJobRequestObject struct {
+	Params CancelAsyncJobParams
+}
+
+type CancelAsyncJobResponseObject interface {
+	VisitCancelAsyncJobResponse(w http.ResponseWriter) error
+}
+
+type CancelAsyncJob200JSONResponse CancelAsyncJobAnswer
+
+func (response CancelAsyncJob200JSONResponse) VisitCancelAsyncJobResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CancelAsyncJobdefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response CancelAsyncJobdefaultJSONResponse) VisitCancelAsyncJobResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
 
 type ConfigureSimulatorRequestObject struct {
 	Params ConfigureSimulatorParams
@@ -3632,6 +4177,83 @@ type ListAsyncJobsdefaultJSONResponse struct {
 }
 
 func (response ListAsyncJobsdefaultJSONResponse) VisitListAsyncJobsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListEventTypesRequestObject struct {
+}
+
+type ListEventTypesResponseObject interface {
+	VisitListEventTypesResponse(w http.ResponseWriter) error
+}
+
+type ListEventTypes200JSONResponse ListEventTypesAnswer
+
+func (response ListEventTypes200JSONResponse) VisitListEventTypesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListEventTypesdefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response ListEventTypesdefaultJSONResponse) VisitListEventTypesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListEventsRequestObject struct {
+	Params ListEventsParams
+}
+
+type ListEventsResponseObject interface {
+	VisitListEventsResponse(w http.ResponseWriter) error
+}
+
+type ListEvents200JSONResponse ListEventsAnswer
+
+func (response ListEvents200JSONResponse) VisitListEventsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListEventsdefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response ListEventsdefaultJSONResponse) VisitListEventsResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -4035,6 +4657,9 @@ func (response StopVirtualMachinedefaultJSONResponse) VisitStopVirtualMachineRes
 
 // StrictServerInterface represents all server handlers.
 type StrictServerInterface interface {
+	// CancelAsyncJob Cancel a job
+	// (POST /client/api/cancelAsyncJob)
+	CancelAsyncJob(ctx context.Context, request CancelAsyncJobRequestObject) (CancelAsyncJobResponseObject, error)
 	// ConfigureSimulator Set a fault
 	// (POST /client/api/configureSimulator)
 	ConfigureSimulator(ctx context.Context, request ConfigureSimulatorRequestObject) (ConfigureSimulatorResponseObject, error)
@@ -4050,6 +4675,12 @@ type StrictServerInterface interface {
 	// ListAsyncJobs List unfinished jobs
 	// (GET /client/api/listAsyncJobs)
 	ListAsyncJobs(ctx context.Context, request ListAsyncJobsRequestObject) (ListAsyncJobsResponseObject, error)
+	// ListEventTypes List types of events
+	// (GET /client/api/listEventTypes)
+	ListEventTypes(ctx context.Context, request ListEventTypesRequestObject) (ListEventTypesResponseObject, error)
+	// ListEvents List events
+	// (GET /client/api/listEvents)
+	ListEvents(ctx context.Context, request ListEventsRequestObject) (ListEventsResponseObject, error)
 	// ListKubernetesClusters List clusters
 	// (GET /client/api/listKubernetesClusters)
 	ListKubernetesClusters(ctx context.Context, request ListKubernetesClustersRequestObject) (ListKubernetesClustersResponseObject, error)
@@ -4119,6 +4750,32 @@ type strictHandler struct {
 	ssi         StrictServerInterface
 	middlewares []StrictMiddlewareFunc
 	options     StrictHTTPServerOptions
+}
+
+// CancelAsyncJob operation middleware
+func (sh *strictHandler) CancelAsyncJob(w http.ResponseWriter, r *http.Request, params CancelAsyncJobParams) {
+	var request CancelAsyncJobRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.CancelAsyncJob(ctx, request.(CancelAsyncJobRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CancelAsyncJob")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(CancelAsyncJobResponseObject); ok {
+		if err := validResponse.VisitCancelAsyncJobResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
 }
 
 // ConfigureSimulator operation middleware
@@ -4244,6 +4901,56 @@ func (sh *strictHandler) ListAsyncJobs(w http.ResponseWriter, r *http.Request, p
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(ListAsyncJobsResponseObject); ok {
 		if err := validResponse.VisitListAsyncJobsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListEventTypes operation middleware
+func (sh *strictHandler) ListEventTypes(w http.ResponseWriter, r *http.Request) {
+	var request ListEventTypesRequestObject
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListEventTypes(ctx, request.(ListEventTypesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListEventTypes")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListEventTypesResponseObject); ok {
+		if err := validResponse.VisitListEventTypesResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListEvents operation middleware
+func (sh *strictHandler) ListEvents(w http.ResponseWriter, r *http.Request, params ListEventsParams) {
+	var request ListEventsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListEvents(ctx, request.(ListEventsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListEvents")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListEventsResponseObject); ok {
+		if err := validResponse.VisitListEventsResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
@@ -4516,190 +5223,220 @@ func (sh *strictHandler) StopVirtualMachine(w http.ResponseWriter, r *http.Reque
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7H0Lj9s4muBfIXwL9GMlR/Kj/Cg0DukkM10znU4ulc7ebpJDURJVZpcsekSpKk4jwP2a+2H3Sxb8SEqU",
-	"RMmyq5J0z+5g0CnbEvmR/Pi9H7+PQrbdsZSkOR+tfx+RD3i7Swj8HSYFz0kGf/Niu8XZfrQesZQg9cvI",
-	"Gd3ipCDigYTy/KYISJaSnHD9akb4jqUcnghZkeajte+MWs+N1m9/H+FQPTHC0ZamI2eEOWchxTmJUpLf",
-	"sewmxVsyWo8ismWu+ko8VuSMhzih6TVJcZCQaLSOccKJo5eQ73fivScJK6LnOMXXJBo5o5ClecaSlEVi",
-	"vb4zCndFWmwDAc9oIh7IiJhcfPImZ67vu97itb9cT7215/2r53meeIjT5qwR4WFGdzllqYJ25IwitsVU",
-	"fH714sXr8jOF0cMJmQRT7C6wH7kzPFu5S+xFrh974TT04lU08cs3djjfVKOQNNoxCru2yfMdXz96NPGm",
-	"Y2/s+9Ox763PZrPpI/FcHkZqoZ4z2mCO05TlWIDIS7gBmMVqNsOzSezGYTxxZ/GMuKvpBLtkEcxXxFtM",
-	"ZoEAhu5wFGWEc9idakbzJxhvGS3Cs2CO3Vk8Je4smoTuKvCx68Uron8bmThxSzJOmdyZWTQJ/HBOXO8s",
-	"WrizKJq5q9CfuB7xg7PQCyfByvqyQpRbfzydjgW4WyzwoDrqLdkyQOeZtzobOSMDs8QniVsAwhnx8Cxe",
-	"EdePl4E7w6vIXYVnxJ1gP5iGs2hOzuKRM+Iku6UhYXFMMppew6vRYrma4PnMXZ55M3c2w4G7XK4mbhRG",
-	"/nS+mC987LVfVaBsSUSLrfiZfiQAM89xLn55VaQpTa9Hzign212CcwKzecEyPsPziTuN/dCdYZ+4q2A+",
-	"d2fxnJxFi3Ap90q/o6YJb7hbBEWaF+I20ywvcLLF4YamYqes13LQtYhIQnKyy1hOQnkR9OWgfJfgfe0q",
-	"s4i4/mpBgjlZTVbeg9yWDZbXspy4A+k3+53Yf87Erb+k2yLBOROkDSbD6n+uWJY7E/9Ziv945f/85m3w",
-	"vbEP10F8zyOxUhriJNkLGlWDiHJ9Lc2vPghExUnt6wrBxdcKycVcGr8TzPNiF9nPZbWervS5HNj3lIZw",
-	"6hERKCnxSpCPD3mGo024Y4qqvX3vjK5xTu7wXi95Mp+PJ/OZ3rlpsIhW4cJzV3gauvN4PnWXwXTiruJ5",
-	"6IWreBLXiUV750iMiyQfrfOsIOIGh9WT3mTt+WvP0/8P5KXdYn4jlg+QzMfe2DvtMveyG05ClkY429Od",
-	"3Ic8w3FMQ8Vk/loQnot7Jj9ecJbAqXx6b7vBBScZQLbCZ+ESz4g7C3xBJn3sLuPp0p3iWTyPz+IF9ifq",
-	"eQWWvo63WzVVeAPYMXJGH1kqz86PPXwWeYG7CIAmzIi7jD3izqOzcBEs8Sr2fPW8uVjxGQB+oIE+ffoE",
-	"B6ioSlOcUGQHqSeaYkWDKtllivpDXZSrYvAT+MR3RFyYied5fxa6ZpMC/gS0bjCB0pxZMOb/Jldfl1x9",
-	"Ppnms4syf2jC+gkI4g5neEu0hlVSq98b+oN4H7EY5RuC1EPobsM4QRnhrMhCwlHOkKCU5winLN+QDOUb",
-	"nMIb4jaS7BuOKEcxy1DGWI5ghVygrZjgHwXJ9pVooAFxRjzckC0WEKmN4Lk4zJEAPix4zrZ/Y8HF0zbI",
-	"F08FADkA8BsLxNw5Qxt8SxyE0a+/XjxFNEUJuyMZCjEn8umUwcMbzM+RYAuUoy2OCKIxSkicI1bkHSBL",
-	"YH5jAY0OgC2ppw1mAevFU73R8rnufWZpsq/vL7tLEflAec7RhmSkA9KS3ptg/ktG4tF69D8eVbr4I/kr",
-	"f/SKxCQjaUgAfMpfkbDIOL0l7RXgMCS7nETojuYbVuSIxDEJ83MBZwbbKXZVcSA7eJRn5fiWjQwYSwhO",
-	"AZQbsr9jWdQGY4ezXG+jGPYc8O43FnBk/hRuow4g9Mj9JynO4XGStOcXs2EDzx10tyHyUsjTg+mrM2Ux",
-	"EhL1vrxcOI1QyvLqjNld136J4XCSHNorQT1eKFIoTSsszYm87Hi3S2gIjPrRb1ys4HdjMJqTLT+EI78Y",
-	"w48+lbQcZxnej4DU1HdIEWekqTO6eMpRsEcCTCRedhDm8Ek/wd9678fiix8EVyHZu8LzJmetJ/SHHy6e",
-	"nsvRKEfKzOIg+SpiGRJqzxhd5IjdkiyjEeGozWvsO16bc+SMPrhhwoqI5zi8cTOSKAFDHMylHPJF19Oc",
-	"imu1Hs3GE3/sjYAiX1vulRQZNd6KZxwUZ2yL/HNEc5QSEnH4GjR1O9gw8tA7/wJmxslFmpNrko0+KdAu",
-	"wRLQBC9jd4DEWIGGc7RlPEdzz3PEZrs+XECcJCVhEA82YO+BWy3rHrBn7DcS5oeprnqwm+xKSoYzIpiF",
-	"elrSWweureujLcEpR/JSWlck3zqZBPMcZ/mzW5Ja19NJg8H2eCnwTvGKgnftOcxAxAwNIGOWbbHQZ2ia",
-	"n80qoY2We/3JGWn1CKjGKxIXnEQDSI4y/ErqgxPSstHW1C5OsoxlIZgoVqvVyhkZX8ymvvqckw8C3F9B",
-	"ORGnSD6QsMgJevzyAoVsuxVnZp8ORQW8saWcCxJVCksINqUoaPQz5bkQaeFUBp3kMwHU45Tf6c2qH97r",
-	"DUFCMi1AWhIIWa5qjWaej8KMROJYcMLFzeL0OsV5IZBv5s3RluQbFjloNvXQFu8Q36c5/iA++wb4LENF",
-	"epMKFLh4Kn6clJ/1jrAM+I+4tfmGcs2YHDT3pgLxI5zjQIhNAoZNkedigyJ2lzpoPvUkN8s34ksidC80",
-	"n/riNYGbnI+RWOYN2es1qlm/4UgfMbBtoB2w/vLkq40G5HqscF38vcvYjmQ5lWgnJbEDl13IeiD3hTjL",
-	"KOGKLf9DKCRK1mtzffE7zcScb9Us78vHWCAutqDjGrInoNG34TsMXEruDC9HAw7nCy0QML1nlTv6RJ5d",
-	"e4U1uJpg3mnZXCNcxAi3LZNyzPdpaBtBSlRUSEviOnEgeAgjLYQ3pSBN3WxbZmo4CiQbNHCHuH2ISpdq",
-	"DzRIhnq8oy/1GG0ZSpyLEi2as0t9S83G5YFf01sCQHBYGZyYgzgRUArmEOzlC9ZNNwlte6ExJUkEi4RT",
-	"pHIyfsQy/yJGsC1RyUO2WSvuhZTxWS40yFhxvRFgHERmOP46xa0QrDxcY/n9KM/bOI931A59eTiAGrQS",
-	"eAbumL5llj3r0tlLkbGaOwURDASqc4QDTkCPJ2mlnqUMjJ8trm7fCHmOJ9x8miOO91bcG3ZHAQePQ12a",
-	"S6lHou9DYKv8bJtH/LJGEioHqW10UMLER0WQHMFEiQNipQPcmmUl/1PbPBCj4aE6YnegbkVgHvbUEpJe",
-	"55v2e9fA/niO5ANSSVCvtdFs6OmXpNaOAR1ksk4gQQ3XyxKD8yPIoz6BHqa0LXiOAoLEJbMyowemdYfR",
-	"UQisTomUEhdL1CyRsoaOAkPvgYTGc1Z8FIT3byyw0NEuS2QTEypLYWs71E+HhSRtdIEtxvyGRCD32jc5",
-	"3Ea9FB7sFiaUNa0rTDDnfaMzoQEp7O0jS0/FwXwyHEbDHq98PYO25Bte2epasJpeILs8JO/70PGGCrRd",
-	"76Y8x6n0wPSPIfWSpnUYB6zQVlVxQG+eg8HwwGz2Owdk5YYKPSoupztxpl3GQqkRWlT95A7vOfKspPQ3",
-	"FmSEgz+oHzn+xoJX8kHzLalIN2f00N2GJkQQOMoRTdEuY9cZ4RxsHyBLCC5RhCEhEYmkNqi/jjFNSNQP",
-	"rH1DJc1oyCoYyVcc0DGVPNOxi1076JlrcJBvgj6pAN7iD3RbbMFnu6Wp/NuzLWQLsV1bscEku5UOoH50",
-	"lM9JfKRc2ScEytDcENLEpqfSJWFbovY19U8lnhpC5hoEvqKkjuGaMfwIBikoQZGksonCTQSrKJgmAOZx",
-	"9TENm/QtfvpN/dTeB7D/nyR/az51ivQtZ31QyfsJS2N6XWSk9J8rg1JrR0L9JNdPmvJx35ovCzDVtHCh",
-	"Z0TbaUnzx99L09oTadDohBce7zX89R5U3ejSgv3A6LYFPFXWmwbhRTndEkEsNoLfd8USCPkK/fr6CSiX",
-	"eU4y8e7/efcu+n32yRX/TPQ/r+U/69o/b//1vRjlX1oXtOFFUD9Gisk/hfiQwXsuw0nuveet3T40rm23",
-	"wTpqQQvT2Ns8i5qApZkuPF/eNEHnZuANbxPsnpEF0fjp9euXqCReHa9LI7NdZ+LoLmOmtmMQ7dKC3Gke",
-	"g+ENoUFxfLLd5fvSyatpWK8+Z53d7tdsHUvDm1c/53IV5l6aG9N50BVG4iii0mnzsraGg5b0UcuCLnjk",
-	"DdlLNkeEukfTUq2WrNycwweG3vimBW4lInUflQocEIoAQTlr8O6WwDRGj5V8Id78hsO75QaCOFVuoaOD",
-	"KvRjH3CYJ3uk1tpe1cS2qjp69OC9QrL51Dse5fc2Qa9COkvcff8pt8gYqM6KObVvbFaQUty8w0LdMLmq",
-	"oX03g/X6oXgjn36unm5fEkGRrxlQYpff0J3LlBPShdh4sU6IQvvkjNorsrCX6iHDB3CEjlzTadldqvws",
-	"3e6EjkSHg7ZyOeI3HFXhXu2xLdkRXZaT+qDsLkX6bZKhrEi59TRrSRZWBqFyLhDL0DMV3lylYVj0cDMv",
-	"o8+0Cs8h+aDtsqgnzAC2fhm9NuQ3sAPNYAkHUXh2D/FMqIbirTXU498O+z4Ozm6dq4pqtc1w++Tlr7yN",
-	"Mm+ec5CQpKe8Pehxtg0zC6YPuwzj2pPLCxRlVKhflKOI7BK2J3bXUa91FMK1qm8aK+02nhw+D3aXwlYd",
-	"MsMcxquhIw0z6BwerUoLao7166uf27hgELzHLy+sA+ZhRHe8T1xoL6keFlYECQ2RCoolJUaKkSXGOyjY",
-	"o4una9DGVAhS9TPwXpaSirWrCIs3z43LfzxHMDKjukmNtk0b0Nq5cx5Gw6lNNdh9SI055zA6c2he2yzN",
-	"iPIOsQV21XqHBxDf7htrhF1bL4fErYuXGr2OGfIwYKcMf0P2O0w7SPLl5U8gJosnQD9K2PU1WJ1SlDNp",
-	"wa7jmE2IMxLlBm1s/aLrJKIhUxwrjgybppaT1zI6JhHJyuFrIoHd8veBW6PjlPEQVXdZhSHCWFJcNUQk",
-	"++AqJcG2AfI3K3sVp/n8xz4mu6VpB9TSzHkvqI86NKszuMpEGIpfPXKoJZlg6KgqtcJOH2muOcOAWY9F",
-	"5K6ZrVNZT9J+gg7SaX4CcIEpYVJEHeZ5lSxhgxp+GnCUZnbFAf+MerJy0UiUCxjLIeq1b/hh23vSFK3U",
-	"VNss4tK1cVIRjUHW5qau2bY5y2Mcjsbmsd+HzdfnHbbTh+e2zaSTXIZez48dEFfJL8MvnH0sW1yccnwr",
-	"YI3ZTMLVpVr3ulKaPhWTTzW0U1N8VBRA31dTLytZSBuPrQp6TZ+qK9imz6Yhk71/SLsIt/kzDsU6qVfv",
-	"4XHpMFJZPP7lXCf4lKx2rZadtWWIrF57ozOw7T6UwWrz4Ws2TJSinB0e6uLyhYzSpDlHAU1xRrvCPtmw",
-	"e3vMiB1c7BXB0b5DNhpk2JAeVakiynQGnKOEYDOr0ZTlaDpAnAPJ7dihh+3ZsAPlZIvTnIa3FaJZNkCF",
-	"J9GckyR2So9YWRWgPaz9EJ5JUoNYhp5SrslO++1it2NZzk3Js9Pag/UVRSFOJWfDNXsii5GKCrRHaKnJ",
-	"NvioObYsIzL7EQrVGBY1yyw9fKV5APqOVbfDwOoatPZ9qthCDbFNhKxI+/shxOcUCq1W81AUWi2UREPQ",
-	"9L6kWtPcQaT6Z8rzxzvKu/yukLi3o3ywo9UIPG6iTWus910A6eiJXqh0HMVg0MqYDCtgreG6oGuLAH1g",
-	"9td6Oor52gHvmeDwCi41Yuq7MmwpTXw+YU3l5exfU/dMXYtrZjP2raih9Q5eRitj0raIzsG7IK/rVL2A",
-	"95T6GK612cHuGroL6v9gB2AVCsdgCGE0K1z1YWzQPMe7Z2kuJZbBxvfWKL9cPLH5OpVWBLHIWYxD0nJ1",
-	"VrU1+hNj5XNWC3WzHEeH8RgCK0zGcCAWwqjpYeM76kctaPTYpg7LzmL3jrNLiykri7FdKC5rhvSEsqss",
-	"vTfPDXNUDRpDZjKLjtjgef74SR9AZUkSqwwrfxywm4PshsPGOCxSHxinVv3kwdCuVkKlOWqjosqhFIGy",
-	"4sowq4dh2qgbNJR1wATNRDGnusf1XWlfTxsNqpUYON0JeCfrfKgyA+ia5BzdbWi4aRmmzpFMrFP5bljI",
-	"pNcpy2Cj6gQqtcbRlLNYA/gGmkWYseRDYcS9ZrXBc9pIt86p/1Hd9HaRiSOWpAfTsZVlUnmEc+LmdHuv",
-	"DWum/1egagXihMF+ZvIEDuW/nzB0ldvfQl57nCcE7t1nIj64rIdRd6BBgo6Y/38VJNtrFUGG0XUJNVCG",
-	"QOsLMkz8WB2kRbT6xrTRGQD3YGQ1jHp8VLV8AXRIG5jDgqpPwxjzxYfAgE/O6DLEyfBA48NFHU6KMz4w",
-	"rG0DG0qGxYrRbfYzLBlPXv7asFxQMM7dEmUTZDuS2qPCyrp/zeHha5kmKcYHM+BPH0+c5cjkMMmnC05O",
-	"iK1QtQftYaHS5fYhRzlDfMPuejLgvkCQxxAHFOWyoBf9eCDNUx0ERpx+JHAU55VjIISloIJD/G++IXY7",
-	"I+V8z3OyPWW1/FbIbjQ55cwSuqV5uCtOO/EuG7Zpvz4Nb4dZsYccI/xmM98eXN0uY7cUYlvSa7vUnG/s",
-	"gW8dBu7HYS5LmlleYBm+7kgl5BucDZbMVX0D4yqavjpzHssCG0hvoGWNNFSbWkegGi5WpuZDDsI2NT7F",
-	"qFxagu5lVW6YlewoaEx1gi25yXkGWZKV1ECix6XrwrJHkujcK8btxBCmLi/XKYFF9hS4WhZXudBqkgr0",
-	"93379wTLan0Pv3MdGCp4HYvzDjongMDdEcXlz5VbTWzROMo6Qm5vt4fX0C503E9YKhj1Int3+BelCD/8",
-	"Dg9jCnUvm1G4h0W90bXidwR+TOtJZeAibhNnWalL2YDAj4xClkq7xBq9zgrioL8IHoNYhn6VNba+1Mkp",
-	"bmBeF5hGr0ZtSu9xvnn+eQ7zAVYLvk+c5zjcHIr412EBECxAOSrfGl4jSpzvhnFZKeQIri/e06xwOAc3",
-	"z0y/ba6258ysISG4xjc6I1nc6jkd1JARMy1iGIuzcCtb4jS2VU4tCSYiONxUJBCSuWTSOty2o4EB0m8B",
-	"I+3M/DSiJMCQJ7eaHz0zkETLzLfbjvgP5R5SGYwfZGrlcXO+eX4wbTOUAcGKYN5ujTAwktkxLMdZw5PW",
-	"qeqLR+vurvvr+T1j2sFlu6HQst2DA9s5pBXWKqGxAdp9Mx2bcKnxbEA0Ak8tnro2Ub5XSmJHDZzjbS80",
-	"reJwvuGoHeD4gBaYU+Y61g7T7O9wqjXmgMykrDH//PlpRx+eaY/SfS2OPoR7m7LMXhm2BVe/q+oxOWTI",
-	"oo4AzQeRufqzoOr5SUL4iWnG807ftb1fxwlWsKqLUb8fG1vy6FQppqG4cYLDq9lSqQdGkHOiiEQ6C0uH",
-	"F0K5b1bknH4JiFXuGD86eexI0GwZX7X+Us3p27GrpQt+6FE6ZXn9WBWCt1Y0NLvFDCPcR1lET+AjA1QT",
-	"R/my670taL0knXijId1aNW4a2mdrBewMFooFHbCVfT0mMQtUqpar/mQCf3R61kPPPzC1agBxPiHFSlEc",
-	"aHIiKMw9FnJiBtYDQnBsEbQeIbTqxXNoIYOG0318WiVJy7Y+J6RACUS8X+JT9wiH3QutJKay7lu5d/bE",
-	"psohYZJY02OgJC57ZpUhFHUJEBYRujwCSdYeNHGpGfp5Qkx8/W7fz4vRrmxjiYdvTXiCL+NQoqLNlfEf",
-	"LLXYh3GSMNkMoj875Cs5jLsumQA6UV61ztIjB+cfRma6YFC82E5eHke3OA07MmlIWGQ0319nrNjx08Hv",
-	"qLnDsuOoShMF6isrYwvtUNuPYpDzUUZFH39lIWb6Xvf0I+u6nWrsE64kXK8BF9E4/0vxqlx0gLlN5Hv8",
-	"8gKkfeiUQsKM5PDxW1ZkkEOeCin8O90mBtADBipn3eT5Tqanq2YlFjTb0b/rKaqWJprmJnuZ41f+pFIc",
-	"fpjKOmkfdjQjXc3kqlmrfYHZZP8VmsasDc9rWWUcWoU93uGwVjfoG6hRI5k+2Eu5pV4XH79L36VGsSFV",
-	"IgDpwjhrId6o7heUQ51whPm79Oqvz16jR2FCSZo/wjv6P9VDP3BrtJXsg0WjH/7///1/8m9OP5IfpvJv",
-	"bXX84TfOUvmVXLz5uNof8dUV9Fwp+0YE+3dpzLItevni8vUY/SRwGgzzJuAbqNLFofuTtMCopDoHXRnr",
-	"eCSmm4bqTfhArs6RttzIAFvZygO0XzZ+l4qtENOI6eH3gOUbVHY4Av0NGqepUeVwsguOAky3mIHIBpxB",
-	"0Tw4mu/R999f6rV///0aNZp46OI+V+UGXTmIQ8YMdCoDbQtzdCX++gHaxV6h3xhN5e9XcnevHAQ/8Xcp",
-	"QjuShSTNXZKGDEoMC+JRU9XO0U/PHz9xL3967EuUl5Eu+tKdox8xJ2ezsaxL+aO4Z/CcGP3q8cuLvz/7",
-	"9/Xlsyevnr3++7N/v0Kyc4/cLJrynGBZoLx2dcdyL37BW8K//x68odUuiE3f4jzcwAgIp3sFJ1Y2RFXk",
-	"UqjTCeUwEddx0mrk53gnBhZDKSxHV/dp7SbwdIy+//5nyvNq4FbpfjW7tPrr5/52+eIXubNmEcWc7dyE",
-	"3JJEbLIjz65E1foJScTV9+pqjP5N7YBuoSRwEspzUjhz3TfSQalAVZQWSTJGT7EgFQljNyihNwRddZWQ",
-	"vdKr4Ps03GQsZYVYStnLQF4Y3frmCmooXyGhjaQhGaOXLEnQ1T/aEbhXOmt6jB6XHYF0NQwBd6V5KTU0",
-	"g2sNIT9Qwj6gkYyex7LNEGPa+CAonSptiRNwNsOFe6YRruJtEQuLLRG08KrRRU/CCH0Z5B0ADieQmEYE",
-	"1qmf+dZsIyQQ3tip75x36VUrIvZKEwWDOkMygGphp/tk3UkeLrteGGm9BjzfYnRVFGLLt3iPcMIZCojc",
-	"QtASUpyoQJfvnNYawVV3BdeGo67uFCZAqk3FVbuHoF5SjeN09I6Q9q/6INCm0mVpshcryW4MeBotW8fv",
-	"Uoj8Conyjyk2K7mkO4EOwkWWKL7P148e3d3djTH8PGbZ9SP1Ln/088WTZ79cPoN3hIxC80T1uhWcTuhs",
-	"Rpd5T0XMpNBjZzQde+OprKu8AeHF5DRhq0A2SHjMVmr3Ob4RwpZ2NJfVW7j2pSLYJkBoB21weg0cEt8Q",
-	"aKFBMuCYofgB4kDfPEcB2dA0MoMUv+EowOHNeGQE/VxE0JOkBWm9K+/b3sigNbrdjqVC7Yg/wUeq/mI7",
-	"+CMiPM/Y3kGUs7GMIJB/R0T+DTFFgm85RniR/hv0aPVBdgYJxUnSfC9nITn6dlfkauE0VUZrSTKu6S0B",
-	"yQA44HeyqVxExjHLrsWLcnSu6xtI4fS7rq6bUk+o9AfZ5LqnP2tXPWboA7zbkXQNhyrAEv+uXz/736/l",
-	"CTsoIgner5/++urx64sXv6BvdQCW/H7Ov3PQDqc0dFCYEJzJBrN6a6SxtVQV3jxXl5rnNElQTHP5uNo/",
-	"2LkyysOyctmJ/qilbtgd2gpenVNBQGl93efIcyStAlWl4lDAxXKayEWRrgao7ebMfT0R2tB1lhfRvg7t",
-	"zTKBliWV0/2QXsxm+Myx/TV7+7naEsedo5xq912bCuF62GW1kpffN5p4TjzvuAae/Y0HyqgGcYeH987s",
-	"7HtgaaQZKU3YyG+1DV2u8pHuUwrgFFuhKozWo0u4oDp/McfXgiSPKmL9vrGvFR+tFlfjTPZ+CN3sSbYy",
-	"EDSyVsbYcmlAdxb0X9x3C6fpmPkAu+moG1PF9n0eWm2ppjt49noHqiMmbVv9qvpwepfltQ0I6mxgXhqt",
-	"u5f/EHdWpfM7x9ZuOoc6Qkp5bmBV/77ayn5+PgLbqp9xcK2tnuKxMmXI2n65TvytIvhVNko3tbW1BD+u",
-	"CfXQhbfrXjj2Carb+qje0729PfYI+3PkD+AzJ3XchizZT32A1OqLD4OkUe3udIh2GQnljsv7OLTaq1Zr",
-	"72jaZWOs1+c7BUSBHBWIbkYwMNVRwUm99Gzf7lpqRJ8jD30LH1VoULvM+3cDDqFWY/DE5fX1vT/UClkG",
-	"HDSqdeKMlMT4HMnmWNKRfHhBZhWDE3qw97HJI0orW8msKtt8pG4zoMC93Csdzw3g1ML0rQcPzpSQUxs8",
-	"hhvoyONV1hZjfhW6U+dHOBUQK49x2e+mW+TXXqKujeuE019Z4azFrModZHepBWz4BidJ2bXCsLx2gFx5",
-	"zk8WUaRPHcxWcrDToTE89Q9wHRrFyzMG7fv6dlH6y8SNTpl+gfeduHrmdIgPKDPVmIM8b2WFpLb3raWb",
-	"lLEvF085uBJ0nZBzlEktBIz00rMBP4KdtfTKlO/3bI94TT/HR8fez7I0dMJwhAKc4DSULAajDb3eJHuE",
-	"bzGFcItKNE4RRjJfVVPsckF9oOrJxFx6qirO9KjroVpLYLTL6C1EF23xNUEZuaY8z/aDwIlYeEMy/UqR",
-	"JceBAPFAwA6kgP1wkFRhNUeAs8Oc37Esemho9Linki+MnvxygbSZAK7eICjClNZeehAdxHIfvh51kO5C",
-	"rZ7db5MikmOaHH//H1+iemW1Vn39QXBgXtYYrTbsUAmdo4UJWXkhVmbkb7j0VkSU3wiS9NcfzysfqPbp",
-	"kjgmYV71apbVycUrXPGgHG1ZRJKkk2GKd8RE8FJTWTq4RovJtgrmZ6nSOFqiblakB1cjw05ADpChJzbo",
-	"a1F0x4tL5Ukc0FCl1/1vLLh4OuRxMF89uyVpLp6/vxHycDdRKvTvxWo2w7NJ7MZhPHFn8Yy4q+kEu2QR",
-	"zFfEW0xmgV/2p12P5oEfr6Ipcc8m2HNn8TJwV+E0dr3Yj89iLz7Dvj86wqrZ2yLVQiD0+Z+XbQdDnEF+",
-	"K5Uaz/3NnhKmKv7WsH1WgLaMn7rdtKXFXdMOGtl7lHbbQZ+WvqIO0yfNoeNJ2/DZNdUAP1ufk6LjYn0B",
-	"y98gJ0SpEDKkPIDIaE+B02YXvEoSr1MVQYygDB6YQRiXQ6iowGvWqY4RnBa703TGDl3MWBH5sCvSa1Ku",
-	"SIU7nHdQxL2GF/fIoDDiPQH+Q1PDAX1+NYXz4kUYT2PPXeL53J3FXuhiH3vuAi/iabzCEzyfH0Hh+hsS",
-	"fx0KJ2E6mcKZ7bFNupaoot8CrGtioWMQs4SMkBVu+BhAZYdIkoITpwwAo1ktIgsa7ctX9uBjH6MnAAEE",
-	"bexgXTJwBnLGbM6gEswjvD+ymL0Ms8kZRKj0u3+69YJ747KtdjrEhbxtN3fIM0puiY4CzDKS5qgq3IHT",
-	"WsCQQDan5CfyuIG26CZPJI1INIbUA3hPpQGUa7eEWulNPsxlmpBUW6p749c5QVV3vc1zaqX/3ve/qTex",
-	"BZ5ndix2kI/Ac0sgdnFStfmtgOzslP1ewKCiqv3hpKNRRN9mTDGu0gPQBTFhNV5FFJ7gHCfsuiCj99Y7",
-	"X+7n4YvfPGVFAaB3hFA8AMUcxBLBuGUCbccNNg6x9xqDMgAz8SLY0lwoD0BAKJeN7FmGBHZ0CTXAiSLV",
-	"ZuIo6/9T1Ye/G6KS+nGS3epIRoDs4qlQZMgHEha5rO9md70I+WUrZocBHtggMJS335A9mEMGPKoNvwMe",
-	"lVbZYeIC5a9IWGSc3pIhjwMCQU2Ug49CBsLA5y6FKvxABN7WhqL8EtC8LDgxgsCLKh9NKmqRF61iP3T9",
-	"MIjdWTgjUqBZBct4Ei3xgvjeyBmFW/Ewy651kGKFCGO8o2NFDcYFJ9m4kp/GSnIY26ugPtlGRrLbetQV",
-	"4Gtmya1Hk3BCJsEUuwvsR+4Mz1buEnuR68deOA29eBVN/HpzsPXo1YsXrw31dBkvw7PVirgBwYE7C8PA",
-	"xQs/dCfT6cw/I6somK/k47uMhYpgrz34RjI82RVefmP8brlp69FZ6MdT4mH3bCqU4SDwXDxfEteL53gS",
-	"rqKzYLGokgPXoxU+C5d4RtxZ4BN3FvnYXcbTpTvFs3gen8UL7E9G9+AVjf4mHQxDLOxchWkb6TrS9PMg",
-	"gUPAR4o0pinlG9nj32QnQLWtnMTeBq2HpVhSTxrMA/2FJrIeKdsGNCV2bmKZ+DOqyF9BJe4PZXLKNIe7",
-	"DUvIqaKtY6sR1zutDi19VaQpldHFjxOS5d28OD8SBIu31UGHu+J/Vj/rf2V2Kj2Xw8D4wrwX3lCJibYZ",
-	"9WOPQrNx0nD63NnhqUuyV0/ViHXK8o24KfLCPpzUX5E9mymgn1i3w9UOKwLt4DwlDpsFpEEvOESx27Of",
-	"SrqNZnNfmnQfH/EHIZrU9JaU/Qh55aA+hzQ7aN+RKqf6x27PSBm++WXCNRN2Jxi1payNsrHUeir6kF1j",
-	"VYNkBH67Z2Avn3g4KvyVdISBjdO0MNnfOfDt7zZ53X/tLdeet/Y8La+DIDuLJoEfzonrnUULdxZFM3cV",
-	"+hPXI35wFnrhJFjhsmXjeuSHHl7gBXGnsRe4symeu8sgmLrzCZnhCfFIBLpI2fd0dCtbaLoVZrg/qjqm",
-	"7sXlC7P3Y9XCtN6xdFLrNTrxZssqjaBs0Nlq8zmqflKjV9UXrO03lY/DaJYJke/vT+UMXZ3zOliEPu8v",
-	"wSIsFPsIbmErdH6ARTRjmrmjktM+6ojmN88PsYnWtEfxBkuZ/S/EGawh0d0ifbun+UMJ9H96KtnXjLEi",
-	"ja3y929rjVAmZtHMied5zjBqabYVUbbyWrOQ0QTqbDpohv76Y7toh34HqGi0WK4meD5zl2fezJ3NcOAu",
-	"l6uJG4WRP50v5gsfe81GBuUAZZeN8ouqd4b6qtYRQ32n6efMW51V7JZEtNgazRD00+2+EbpRhKamZSOI",
-	"Wt8H3ejhWLLZ0ZOzg1aWGPAliGWLdg03p1tKKh0glLaKRvcyhzRBOIpotou1fSGa2crk65CgeQek3LFV",
-	"UjhHNNfNbAJVxCFn19IfL+sIRNDFb5eA6VBfMOua+fGL5vdeta7l0iyrNOyg7mn1aUxiNflc5my3I9E5",
-	"epkRWf5OBwCXaWiqyoYK5+g00ZxiILKVu/oDKEfWLJAvk9AxLEfZluAbkISl1xDl3i6R1J9X95UTlzsC",
-	"C6X+rEJJZZUeFf5Db6GzyZB7X0WiWkJnu1oHl/Wr/tte+Ge3F27NxtjDxRt74+4uTbDBy76EkPPmuSnW",
-	"vGlAYJduyppzB2QaWQeutG/VrIJBh9gixz5KWOmh91+Q1jeLHX4uf0wnkassgzXrYVdou/F7d8jgP4X2",
-	"2OoyX6mMsobhW0sFT8No1KfQ+bGHzyIvcBeBH7ozPCPuMvaIO4/OwkWwxKvY8zvKOzYCryKyZa5C5VpR",
-	"TLMKZkfRSzWSeh5qVx6rh5m9+jvIE+zjl6BJHxUNGKBs2cLVugjTZwulq1Oxngi6YfTMEkVnu8FVSN3n",
-	"DNauYrTufxkPdEf+4wfDqOjUA+Ewf8qYGTiqLGOZDJ6ZTz1HflZGLosGISgWFEtM0a+76wxHghRIxVHc",
-	"GsHltcItNhU6ODdidGCa8rtmBWsjfGdydAjOYOrX3d67O/jmASjdv8nieL+xAIhJyKChzcEQm3/Uunt3",
-	"0rrLDbvjMswaOnBxnS3fKAvnwDNQ2NG0QQuIMhKyTFb5TCM0tLFZBz08qjxcn94qlbk/Wg2thyGN1lpT",
-	"Zu+7t+9137m3tT6GQzPAKsHHaN05qjXllJ0cR1j9zxXkyp2J/yzFf7zyf74Py5YNYU4Dx5R8xDiuv1qQ",
-	"YE5Wk5Wn2zuup2X3ytHrrCAngHi7PRXA4fM0ujlaRDvLAkvvpzSjHSWzWbv8dxCsxp1/AOL1iuDIRk4e",
-	"pMaYvU50d2rdpSxhjXWdDQdlckMdxKVVErEMiRuUHypCti4LYUKfmEb9Ie6gjGzZLeHvUnG0UfW9fq3l",
-	"MxBTc6gyW7mcx+gilTFy6Nsy6ffNcwQFZe/S76oiGJx+JO9SwUnlBDJ5Rk6qq4tIkCJZ17ROejt28p87",
-	"c3BAUS3BQmRecqvV63+VKlpdleE2+JY4qKyfoSw4YVJE3Qb7hyy11XDvKJChBClTqH6ii0em2WcI60Et",
-	"kQFDLMFi+47xArVw4P7eILNaUlXZAMrYl9IC1Ms6h4JNRQZdNlnqINVwHOiIajkuo8YhKarLVlSRrqo3",
-	"xXGL/9G0KB3TT10aGsx4nc74sQfFw/6O8YOhUl3dT4fqD52SC5g2KCN3kII6XPqxa+lfNSEXQPqMFQd4",
-	"u3txj0gk66i2Ot62tTPbsJ8rVODzCgc2svnHvj39Tab11Qkm8QR7eO5Ow5knbR4rPPVdfxEuyST2wiWe",
-	"HXN1Ortgf6V7I+CBIuK9fqiui9Ns4tW6Nc0m2n2Xhu0G3pnWoP88V6azaMUOWoiIc49j3YwFinZuijyH",
-	"8pA5qC8dy4lZFpLovt6mr31j+xqtl/V1pngVThbE9aP51J3hKXGX0XTpnuFpOA0XeBb7R/G6rj7wX+u+",
-	"st0DXlejkxfcG6PH1tv34oRVU6+3kIAvEzflDZM9Oh7BsSpAWsXHtccZq3YW9owVsi8jkCt8Nbh2+1pI",
-	"463ppymrYUAafGXNVaNJD4pja9Nli/irXmxtbQcwqgUOR5m4+7W5K/dZ+92/CFSQ+5MRsOB3NRBxZDlq",
-	"MUc1dGXk+fT+038GAAD//w==",
+	"7H2LcuM2tuCvoLS3qpNcUk29bEuu1JZjOxNn0o+x3T17b7q3DJKghZgiNARptzrVVfs1+2H7JVs4AEiQ",
+	"BClKdncn86iptCWRwAFwzsF5n98HAVutWUKSjA8Wvw/IB7xaxwT+DuKcZySFv3m+WuF0M1gMWEKQ+mXg",
+	"DO5xnBPxQEx5dpf7JE1IRrh+NSV8zRIOTwQsT7LBYuQMGs8NFr/+PsCBemKAwxVNBs4Ac84CijMSJiR7",
+	"YOldgldksBiEZMVc9ZV4LM8YD3BMk1uSYD8m4WAR4ZgTRy8h26zFe6cxy8MXOMG3JBw4g4AlWcrihIVi",
+	"vSNnEKzzJF/5Ap7BWDyQEjG5+OSND9zRyPUOr0dHi4m38Lz/9DzPEw9xWp81JDxI6TqjLFHQDpxByFaY",
+	"is+Xr15dF58pjB6MydifYPcQj0J3iqdz9wh7oTuKvGASeNE8HI+KN9Y4W5ajkCRcMwq7tsyyNV88fz72",
+	"JkNvOBpNhiNvcTCdTp6L57IgVAv1nMESc5wkLMMCRF7ADcAczqdTPB1HbhREY3caTYk7n4yxSw792Zx4",
+	"h+OpL4ChaxyGKeEcdqec0fwJxjsKD4MDf4bdaTQh7jQcB+7cH2HXi+ZE/zYwceKepJwyuTPTcOyPghlx",
+	"vYPw0J2G4dSdB6Ox65GRfxB4wdifW19WiHI/Gk4mQwHuCgs8KI96RVYM0HnqzQ8GzsDALPFJ4haAcEA8",
+	"PI3mxB1FR747xfPQnQcHxB3jkT8JpuGMHEQDZ8BJek8DwqKIpDS5hVfDw6P5GM+m7tGBN3WnU+y7R0fz",
+	"sRsG4WgyO5wdjrDXfFWBsiIhzVfiZ/qRAMw8w5n45TJPEprcDpxBRlbrGGcEZvP8o+gAz8buJBoF7hSP",
+	"iDv3ZzN3Gs3IQXgYHMm90u+oaYI77uZ+nmS5oGaaZjmOVzhY0kTslJUse5FFSGKSkXXKMhJIQtDEQfk6",
+	"xpsKKbOQuKP5IfFnZD6ee09CLUssybKYuAXpl5u12H/OBNVf0VUe44wJ1gaTYfU/VyzLnYr/HIn/eMX/",
+	"RnVqGHnDEZCD+J6HYqU0wHG8ETyqAhHlmizNrz4IRMVx5esSwcXXCsnFXBq/Y8yzfB3az2W+mMz1uWzZ",
+	"94QGcOohESgp8Uqwjw9ZisNlsGaKq/363hnc4ow84I1e8ng2G45nU71zE/8wnAeHnjvHk8CdRbOJe+RP",
+	"xu48mgVeMI/GUZVZNHeORDiPs8EiS3MiKDgon/TGC2+08Dz9f18S7QrzO7F8gGQ29IbefsTced1wErAk",
+	"xOmGruU+ZCmOIhqoS+YvOeGZoDP58YKzGE7l03sbBeecpADZHB8ER3hK3Kk/EmxyhN2jaHLkTvA0mkUH",
+	"0SEejdXzCixNjvcrNVVwB9gxcAYfWSLPbhR5+CD0fPfQB54wJe5R5BF3Fh4Eh/4RnkfeSD1vLlZ8BoCf",
+	"aKBPnz7BASquUhcnFNtB6om6WFHjSnaZovpQG+cqL/gxfOJrIghm7Hnen4Wv2aSAPwGv682g9M0sLuZ/",
+	"s6uvy64+n0zz2UWZPzRj/QQMcY1TvCJawyq41e81/UG8j1iEsiVB6iH0sGScoJRwlqcB4ShjSHDKY4QT",
+	"li1JirIlTuANQY0kfcYR5ShiKUoZyxCskAu0FRP8IyfpphQNNCDOgAdLssICIrURPBOHORDABznP2Opn",
+	"5l+cNUG+OBMAZADAb8wXc2cMLfE9cRBGb95cnCGaoJg9kBQFmBP5dMLg4SXmx0hcC5SjFQ4JohGKSZQh",
+	"lmctIEtgfmM+DbeALbmnDWYB68WZ3mj5XPs+syTeVPeXPSSIfKA842hJUtICacHvTTD/IyXRYDH4H89L",
+	"Xfy5/JU/vyQRSUkSEACf8ksS5Cmn96S5AhwEZJ2RED3QbMnyDJEoIkF2LOBMYTvFrqobyA4e5WkxvmUj",
+	"fcZighMA5Y5sHlgaNsFY4zTT2yiGPQa8+435HJk/BavQgV/IvViw+NoYx0FiSsRSFJN7EreAq2HoPnNx",
+	"Yidx3IRUzI4NinDQw5JI8pHnDICWp88iAWy6KcgQJyFKWFZiA3to21kxHI7jbbsq+MwrxTSlEYYlGZFs",
+	"Aa/XMQ3gSn/+Gxcr+N0YjGZkxbdh00tj+MGnguvjNMWbATCl6g4pNo40H0cXZxz5GyTAhBNyEObwST/B",
+	"f/XeD8UX34v7h6Tvcs8bHzSe0B++vzg7lqNRjpRBxkHyVXH6QkEaoosMsXuSpjQkHDVvJfuOV+YcOIMP",
+	"bhCzPOQZDu7clMRKFBEHcyWHfNX2NKeCABeD6XA8GnoD4N23FgqUwqXGcPGMg6KUrdDoGNEMJYSEHL4G",
+	"nd4ONozclzu8gplxfJFk5Jakg08KtCuwGdTBS9kDIDFWoOEMrRjP0MzzHLHZ7ggIEsdxwULEgzXYO+BW",
+	"y3oE7Cn7jQTZdv6sHmxn0JLn4ZSIa0U9LTmzA2TrjtCK4IQjSZTWFcm39mbWPMNpdi64m209rdwarJRX",
+	"Au/UrZLztj2HGYB/1oCMWLrCQvOhSXYwLcU7Wuz1J2egFSngGpckyjkJe7AcZSKW3AfHpGHNrShonKQp",
+	"SwMwZszn87kzML6YTkbqc0Y+CHDfgBojTpF8IEGeEXTy+gIFbLUSZ2afDoU5vLGinAsWVYhVCDYlz2n4",
+	"C+WZEH7hVHqd5LkA6iThD3qzqod3vSRIyLA5yFUCIYtVLdDUG6EgJaE4FhxzQVmc3iY4ywXyTb0ZWpFs",
+	"yUIHTSceWuE14pskwx/E55EBPktRntwlAgUuzsSP4+Kz3hGWwv0jqDZbUq4vJgfNvIlA/BBn2BcCloBh",
+	"mWeZ2KCQPSQOmk08eZtlS/ElEVoamk1G4jWBm5wPkVjmHdnoNapZn3GkjxgueOAdsP7i5MuNBuQ6Ubgu",
+	"/l6nbE3SjEq0kzLbFmIXUiFIiAFOU0q4upb/IVQXJRU2b33xO03FnL+qWd4XjzFfELbg4xqyU9D9m/Bt",
+	"By4hD4Y/pAaH84UWCJjesco1PZVn11xhBa46mA9aitcIFzLCbcukHPNNEthGkBIVFdKSICcODA9hpMX1",
+	"uhSkuZtty0xdSIFkgwZoiNuHKLWu5kC9ZKiTNX2tx2jKUOJclGhRn11qZmo2Lg/8lt4TAILDyuDEHMSJ",
+	"gFJcDv5GvmDddJPRNhcaURKHsEg4RSon4zss80cxgm2JSh6yzVreXkiZqeVC/ZTlt0sBxlZkhuOvctwS",
+	"wYrDNZbfjfK8ifN4Te3QF4cDqEFLgafnjmkqs+xZm3ZfiIzl3AmIYCBQHSPscwIaP0lKRS5hYCZt3Or2",
+	"jZDnuAfl0wxxvLHiXj8aBRzcDXVpJqUeib5Pga3ys20e8csCSagcpLbRQTETHxVDcsQlShwQKx24rVla",
+	"3H9qm3tiNDxURewW1C0ZzNOeWkyS22zZfO8Wrj+eIfmAVBLUa00063v6Bau1Y0ALm6wySFDD9bLE4HwH",
+	"9qhPoONSWuU8Qz5Bgsisl9ET87rt6CgEVqdASomLBWoWSFlBR4Ghj0BC4zkrPgrG+zPzLXy0zWZZx4TS",
+	"ptjYDvXTdiFJG11gizG/IyHIvfZNDlZhJ4cHu4UJZUXrCmLMedfoTGhACnu72NKZOJhPhmup3+OlV6jX",
+	"ljzjpVWvAavpL7LLQ5Le+47XV6BtezfhGU6kr6Z7DKmX1O3I2Ge5tr+KA3r7AkyLW2az0xywlTsq9Kio",
+	"mG7PmdYpC6RGaFH14we84cizstLfmJ8SDp6jbuT4mfmX8kHzLalI12f00MOSxkQwOMoRTdA6Zbcp4Rxs",
+	"HyBLiFsiDwJCQhJKbVB/HWEak7AbWPuGSp5Rk1Uwkq84oGMqeaZlF9t20DPX4KCRCfq4BHiFP9BVvgLv",
+	"7oom8m/PtpAVRIGtxAaT9F66irrRUT4n8ZFyZZ8QKEMzQ0gTm55I54Vtidor1T2VeKoPm6sx+JKTOoYT",
+	"x/A4GKygAEWyyjoK1xGs5GCaAZjH1XVp2KRv8dNv6qfmPoCnYC/5W99T+0jfctYnlbxPBeeJNVTKmNTY",
+	"jQCe0ntiysVda73KwUTTwIGW0WwndMqSiN7mKSkCAVpB1E9y/eSjwWwf0QoqIN9fC8vfqbS3tMILj3fa",
+	"JTvxqGoTasC+ZXTbAs6Ucal2L6CMrojgZUshjrQFRQjxD725PgXdN8tIKt793+/ehb9PP7nin7H+51r+",
+	"s6j88+t/vhej/EeDf9ScHOrHUMkgZxDo0nvPZVzMo/e8sdvbxrXtNhhvLWhh2qLrZ1GR/7RMAM8XjECw",
+	"4Sm49Zv3ScfIgqf9dH39GhW8teV1aQO3q3QcPaTMVMaMO6UwcLda72B4Q6ZRAglZrbNN4a3WLLZT3bTO",
+	"bne7No6l5mysnnOxCnMvzY1pPegSI3EYUulTel1Zw1ZD/6Bh4BdX+B3ZyFuYCG2UJoXWLyUNc44RyBu1",
+	"b5rg3iu3yg5aVEXrYQ8JL5RhfZxWpSoNlvTepvqqo4eoLKu+u6uqstUcscTrNUlI2K6c9NYfeyg6f0yl",
+	"aTtU4MWzm2zuiSV24eLlj68c9PeTy5eIpej88vLVZYslnPRRrmF6dBUsSZjHJGw4JkIaIpo5iEbSci++",
+	"aLHrgSe2e8Y6CsO4xmeEk42h/kn3U0q6JtxikSrUSDnsEofiU1IV8iQEnK2Iz8INqCvPeNekdi2ocWeK",
+	"E3or41NfFCGujUFVTFzjYpL06JSH46Ar8PuC+++0MEX0NjXBNkB0zRbUK2PittFnqbFoRGEp4huekVU/",
+	"31UxVWGg0nE/VUNVh15TV3BKjUXurMEV37cx52u1YVUG3b4HPbbRZoXrnJ/bBPAt2ksG71klCzFsNx70",
+	"NrKXW2S7ze0r2mc1OiJsb21MLdu+5DLebGcNU17gvRZfWmvaxTIV7YgCJjgUq5kRGrabITpRpg7x5jMO",
+	"7xbCElh2CnHJ0ZGg+rEPOMjiDVJyTVOCGdskmOq5dci4SqqYTbzdxduNzeZUMiFLsmD3ITXYLzBXpYg2",
+	"MSLNScH9H7C4xBO7YFTPMOiGosbvmzgitK9bBlqXy+/o2mUqHsqFhD6xThDSPjnNC8WmSpYPGeEIjxI0",
+	"wVzeHtnQkp251W0vR3zGURmj3hzbktLZ5sSpDsoeEqTfJilK84TbxVwzM9SqDKpEURCvVE5WmTtqcQmY",
+	"yaRdXl54DskHbcSinjCj7rtlt8qQz2AH6nGbIGBlS7KBIGzE7BJIbea+YRhbZ7fOVabi2Ga4P339hjdR",
+	"5u0LDtYQGbTXHHQ33cVM3e3CLsPPd3p1gcKU3hNQp0OyjtmG2KNYOjUjiDEvv6mt9DGqEntIYKseryj1",
+	"HamfmrR9tDKXuT7Wm8tfmrhgMLyT1xfWAbMgpGveZRpoLqkay577MQ2QyuQhBUaKkSXGO8jfoIuzBYgi",
+	"Khq6/BnuXpaQ8mpXwZ5vXxjEv/uNYKRzt7Ma7SY3oLXfzlkQ9uc25WCPYTXmnP34zLZ5bbPU0+B2Nob0",
+	"YL7tFGvkilmJQ+LWxWuNXrsMuR2wfYa/I5s1pi0s+erqJzCJiSfAFhqz21twgCUoY9KZXsUxmxBnZPf3",
+	"2tgqoevM5z5T7CqO9JumUkig4f+MQ5IWw1dEArsT8gO3BuorPyYqaVllRMBYUlw1RCT74CqP0rYB8jfr",
+	"9SpO88UPXZfsiiYtUEuP66Og3unQrHFpZfpkX/zqkEMtGZB9R1X5oHb+SDN9M/SYdVdEbpvZOpX1JO0n",
+	"6CBdm0AALjAliPOwJVKgxZqVqcD5PkdppoRuCRVRT5ZmPolyPmMZJOB0Dd9ve/eaolFPwzaLILomTiqm",
+	"0cssUdc1m+5veYz90dg89sdc89V5++309rltM+nM3L7k+bEF4jJjtz/B2ceymTmViVMBa8xmMq421Xon",
+	"66d5T9W0U1N8VBygtJGWellxhTTx2KqgV/SpqoJtGmNrMtn7p7SL7GNs1KWqHmVutBqpLMGHxVx7GB+t",
+	"dq3thsjytbe6bIw9XqK32rydzPqJUpSz7UNdXL2SCSM048inCU5pWwYK60e3u4zYcotdEhxuWmSjXoYN",
+	"GdwlVUSZWYkzFBNslmIwZTma9BDnQHLbdeh+e9bvQDlZ4SSjwX2JaJYNUJHSNOMkjpwi+qUoZdTXMXYu",
+	"WQ1iKTqjXLOd5tv5es3SjJuSZ6u1B2sSRQFO5M2GK/ZEFiGVoGAPFleTLfFOc6xYSmTJBqiuZ1jULLN0",
+	"3Cv1A9A0VlKHgdUVaO37VF4LFcQ2EbJk7e/7MJ99OLRazVNxaLVQEvZB08eyas1ze7HqXyjPTtaUt8VY",
+	"QQ2BNeW9g6qMHKg62jTGet8GkA7k7IRKh3T2Bq0ID7UC1hiuDbrSa9oFXuEE7Q2f4Y21AWgZsBPC7dDt",
+	"BlkHVNshaopNXdB1F/XcSWCxQ90xwfYVXGli1vyl31LqPGCPNRUMrXtN7TO1La5ejKJrRTVLQe9lNApe",
+	"2BbROngb5FU9tBPwjppu/TVdO9htQ7dB/d9sC6xCSesNIYxmhas6jA2aF3h9nmRSyuvtsGiM8vLi1OYf",
+	"VpokpJKlEQ5Iwz1cFlHrrmsin7Na9et111oM7hB4al6mW2JFjeJttrta/aiFsw573nZ9Q+zebrZ8MWVp",
+	"ZbcrEkVxuI5MRFVk4e0Lw4RXgcaQM83qcjZ4XpycdgFU1J6zyv3yxx672cvW2m+M7WrIlnEqZe6eDO0q",
+	"tfLqo9ZK520LuytK6/WzFBnmoKoRSFlUTNBMFHNKOq7uSpM8bTyoUiFqf8fpgyzopqpEoVuScfSwpMGy",
+	"Ycw7RrIugipXgIUcf5uwFDaqFodnjT0qZrEmOPQ0JTFjyduywDpNkb3ntLFuXRLpB0XpzRphOyxJD6Zz",
+	"T4qaQCHOiJvR1aM2rF69qQRVK117DPYLkyewrXzRHkOXpZkayGvPg4HEhsdMxHtXZTPKRtVY0A7z/y0n",
+	"6UarVTL0sE2ogSpSRo5YHme76m0NptU1po3PALhbM89g1N2zzuQLoHfbwOyXdLYfxpgvPgUGfHIGVwGO",
+	"+ydiba/JtVce1pZhbRtYUzIslp92U6lh/Tl9/YY34vRjgu+JsqOyNUnskXRFgef68PC1rHIhxgfT6U8f",
+	"95xl14QZuKdzTvaIR1FFpu2htNJN+SFDGUN8yR46Chh8gcCYPk47ymXlVvpxS5UOdRAYcfqRwFEcl86U",
+	"AJaCcg4x09mS2G2zlKuEhD1Wy++F7Ebjfc4spiuaBet8vxNvs/ubNv/98Laf5b/PMcJvNpP31tWtU3ZP",
+	"IR4ouW1LUrAHC7Y4BU6CTNautbzAUnzbkrLDlzjtLZmr8lQGKVaTTcp5LAusIb2BlhXWUG5qFYEquFia",
+	"57c5VZvceB9DfGEJepQlvmZWsqOgMdUe9vf6zdPL+q6kBhKeFO4eyx5JpvOouMA9w77aPIP7BGPZKxhU",
+	"styLhZaTlKC/79q/UyyLLT/9zrVgqLjrWJS18DkBBG6Pwi5+Ll2RYouGYdoSpny/2r6GZkeLbsZSwqgX",
+	"2bnDL5Ui/PQ73O9SqHomjWxTFnZGJIvfEfh+rSeVglu9yZxloVVlAwLfOwpYIu0SC3Sd5sRBP4o7BrEU",
+	"vZElUr/UyanbwCQXmEavRm1K53G+ffF5DvMJVgv+YpxlOFhuy5LQoRQQYEE5Kt7qX+JTnO+ScVnobYdb",
+	"X7ynr8L+N7h5Zvptc7UdZ2YNo8GVe6M1+sctn9OBICkxU0n6XXGW28pW9wbbCt8XDBMRHCxLFggJcLLm",
+	"EFDbzsAA67eAkbRWxjAiS8CQJ7ea7zwzsETLzPerlpgZ5R5SFR4+yNITu8359sXWshaBDKJWDPN+ZYTO",
+	"kdSOYRlOa560VlVfPFp1dz1ez+8Y0w4uW/eFlq2fHNjWIa2wlkmgNdAemx1ah0uNZwOiFqxr8dQ1mfKj",
+	"0jhbShjubnuhSRm79IyjZlDoE1pg9plrVztMvZHXvtaYbaUnpDXmnz+nb+fDM+1RuoHZzofwaFOW2RTN",
+	"tuDyd1WNJIOsYsSSzydzdWeOVXO6hPAT0ZRnrb5re2O2PaxgZbvKbj82tuQeqkqafXFjD4dXvXdmB4wg",
+	"54QhCXXmmg7JhG4tLM84/RIQq3w7vnPC3Y6g2bLkKo1E20vYFPG62gXf9yidojtSpPr4WKsbmW0B+zHu",
+	"nSyie9wjPVQTR/myq03MaLWisHijJt1aNW4a2GdrBOz0FooFH7BV7d8lmQ1Uqoarfm8Gv3NK21PP3zMd",
+	"rQdz3iMtTXEc6GYnOMwjFrJn1toTQrBrDdsOIXSfAlMdw+mGjY2K8kX/xj3SxgQiPi5ZrH2E7e6FRuJX",
+	"UbbXqJhlSwYrHRImizU9BkrismejGUJRmwBhEaGLI5Bs7UmTveqhn3vkEVRp+3FejGY1IEsOQWPCPXwZ",
+	"25I7ba6M/2aJxT6M45jJXl7dGTVfyWHcRmQC6Fh51VrLtWydvx+baYNB3cV29nIS3uMkaMk+IkGe0mxz",
+	"m7J8zfcHv6VOEUt34yp1FKiurIgttENtP4pezkcZFb07yULM9KPo9CNro0419h4kCeTVgxCN878Sr8pF",
+	"+5jbRL6T1xcg7UOjOxKkJIOP37A8hbz7REjh3+ouf4AeMFAx6zLL1jKlX/Was6DZmv5VT1F2pNM8N97I",
+	"vMjiJ5Xi8P1E1pb7sKYpaesaXM5a7gvMJtvn0SRiTXiuZZMY6Al7ssZBpdbSM6jrIy99sJdyS40zPnyX",
+	"vEuMAk2qrALSxYQWQrxRzcsohzYvCPN3yc1fzq/R8yCmJMme4zX9n+qh77k12kq2MaXh9//v//xf+Ten",
+	"H8n3E/m3tjp+/xtnifxKLt58XO2P+OoG6mMWbb/8zbskYukKvX51dT1EPwmcBsO8CfgSKptxaN4pLTAq",
+	"EdFBN8Y6novpJoF6Ez6Qm2OkLTcywFZ2YgPtlw3fJWIrxDRievjdZ9kSFQ0qVZPedKPhkcPJJoYKMN0h",
+	"ECIbcAqFBuFovkPffXel1/7ddwtU68GmCyLdFBt04yAOGTPQaBa0LczRjfjr+3sc5+QG/cZoIn+/kbt7",
+	"4yD4ib9LEFqTNCBJ5pIkYNAhQjCPiqp2jH56cXLqXv10MpIoLyNdNNEdox8wJwfToazb/YOgM3hOjH5z",
+	"8vrir+f/tbg6P708v/7r+X/dINl4UW4WTXhGsOwvUyHdodyLl3hF+HffgTe03AWx6SucBUsYAeFko+DE",
+	"RvlaYHOyIxIBnFBx0mrkF3gtBhZDKSxHN4/pzCvwdIi+++4XyrNy4EbnJTW7tPrr536+evVS7qxZeDJj",
+	"axfKuopNduTZFahaPSGJuJqubobo72oHdAdMgZNQvpzCmesG4Q5KBKqiJI/jITrDglXEjN2hmN4RdNNW",
+	"Yv9Gr4JvkmCZsoTlYilFKypJMLpz4Q20wLhBQhtJAjJEr1kco5t/NCNwb3Sm+RCdFA0ddQURAXepeSk1",
+	"NAWyhpAf6EDk01BGz8uyyxlj2vggOJ0qB4pjcDYDwZ1rhCvvtpAF+YoIXnhTa4IsYYS2WpIG4IYTSExD",
+	"AuvUz3xjdoEUCG/s1LfOu+SmERF7o5mCwZ11vVxstDl9kHe4bFpmpEIb8HyD0U2eiy1f4Q3CMWfIJ3IL",
+	"QUtIcKwCXb51GmsEV90NkA1Hbc3FTIBUl7GbZgtovaTKjdPS+kvav6qDQJdxlyXxRqwkvTPgqfXmH75L",
+	"IPIrIMo/pq5ZeUu646EnVMA0Vvc+Xzx//vDwMMTw85Clt8/Vu/z5Lxen5y+vzuEdIaPQLCZSKRY3ndDZ",
+	"tBVwoJpbszVJoEXiYDL0hhPZd2IJwot50wSV/iYg3TFbGwLZB0UQEcqTiCaUCzZnIhCgdlXSMfsgA6on",
+	"TMbnqB37FrqCU17eZYoaj4vSuiQJ+bsELPYcJeRDhnhG1shnOaTEoIJ+HFT0skFjR1O5DKUF6UMg5sOS",
+	"IbliQXGSomG8rOBMocBmLFlSsU4wzTuq75J0H0CNbI5SErA0JKFibmKRPiEJ8sltnqgRBdsUl34kEFNc",
+	"CypZBtM4T8kCus/KQkQ6kuBdIiNkeIalpCf4MQjaYqHVZxHPaByjDMgpJSt2T0J4Ubb+1UZx3f/gJCap",
+	"LO2NubYoCTH8nZD+i7rqsIZgiZNbuHuTEOoc+EQKcSHCt9JXVAwP0DzA6sUYynIBfe3AwBAWAECzBudd",
+	"Alb6gm+o4dXD4lzE6cvO4DHm6tjNE1Lilzw3sZdiXsVEHTmbWiHLYzgf9i4RrIcTohix+CTRARpAwfWm",
+	"T5EkIVEnDE21JUZNJyPYDYGNBb5JOi8CMC5CQZlVulIdT4msb/PrluYGNapqkdZ1D6dST8zSnOzR5ryz",
+	"rb6R5P++1m587Hm7tRpvb5NUOO/FEvp3+LZ2Z7K0+tbc5EFQCpG9XY10TtsUxUqf667qAFa+EpJxwRAl",
+	"Igl1Cd+Kgx3ATkGP8gqXbbRpaue0L/CdUGk1NhV1xbiOWEFwVoDyDhIkCoSA7wj0mSQpEIakXSFxvH2B",
+	"fLKkSWiGgj/jyMfB3bCJt01Ie+BuMcYC3a+Gkvgd8SdEoqi/2Br+CAnPUrZxEOVsKOO05N8hkX9D5KbQ",
+	"DhwjiFP/DfxBfZDtMwNxX9JsI2chGfpmnWdq4TRRrkEpmN3SewL6F+gZ38rO6yEZRiy9FS/K0bmuvCNN",
+	"AN+2kJ+yxrRTX8Oi09YVKGOqv8oCDlWAJf5dXJ//r2t5wo5gjHizOHtzeXJ98eol+kaHucrvZ/xbB61x",
+	"QgMHBTHB6THIInprpEurMMi8faFuD3lzRIL3icfV/sHOFbF0lpXD7g12WuqSPaCVuPoyKsRUWl33MfIc",
+	"KRGCQajUA4DfZzSWi5KBdRaAtF29BKircWATutbCV5XbrQa0LPafbBCNCojb4DODFJ+UO9vKczg7hS48",
+	"dm0qUPZpl9UoEfH4q6ez/d2+109b9z3LFRQqe+Mjr50rIFCdJa5vnZJZv6/ta6mtlIur3Ez2rnwdioDs",
+	"Mo0wqhTYtxANWCgF/xf0brlpWmbect20VDQrI6g/D6+21HnvPXu1+80OkzZ9K2XlUr3Lkmx9gsBjaJu+",
+	"cA1+XkFRFU1xdq0qeAwV7pSJsoZV3ftqK0j9+Rhso0rR1rXWQx9ghWXV2UyXVyjzpFTOXzu3bYZ/9F1w",
+	"M4e+e+HN6kKOfYKSWp8nRt0J2/bY85iO0ajHPaNLnO60WKhF8KkLkErni36Q1Oqw7g/ROiWB3HFJj33r",
+	"kGvj4QNN2jw51cqx+4AokKME0U0Jhkt1kHNSLYretbuW7gXHyEPfwEcVgNlsQPJtj0OoVL/dc3l1y+Bg",
+	"MZgOx9J+1k3ZOqyrVkcap6RgxtKcQFW4zvYFmbVidmZhljMwrskdiv5b2axqKLCjbtOj9YrcK501A+BU",
+	"kqGsBw8u64BTGzyGs33H4zV6wKn5VYBk9T6SVipt3dJdV9tFfu2Lb9u4VjhHcyuclcwAuYPsIbGADd/g",
+	"OC76KRn+rRaQy/ikvUUUGbkEzgE52P7QGPFQT0AOtbYaKYMe9127KKMSBEUnTL/Au05cPbM/xFuUmXLM",
+	"XvENRR26ZoxD0zymIwwvzjg4bHU1pmNt/QRXqPQfw4/gzSp838X7HdsjXtPP8cGu9Fk0LYgZDpGPY5wE",
+	"8orBaElvl/EG4XtMIaitFI0ThJGsCqA5drGgLlD1ZGIuPVUZzb8TeaimRxitU3oPMZwrfEtQSm4pz9JN",
+	"L3BCFtyRVL+Sp/FuIEDUJVwHUsB+OkjK4MUdwFljzh9YGj41NHrcfdkXRqcvL5A2EwDp9YIiSGjlpSfR",
+	"QSz08PW4gwzK0OrZ4zYpJBmm8e70f3KFqvUrG51fesGBeVH9utywbYXKdhYmZH2bSJmRn3HpEw4pvxMs",
+	"6S8/HJeRJjpyhkQRCTLgsoU49gxe4eoOytCKheC37GCwYiJ4qa4sbV2jxWRbpkyxRGkcDVE3zZOtq5HB",
+	"fSAHyAA/G/SVWOXdxaXiJLZoqDK26WfmX5z1eRzMV1CsWTz/eCMkyI2ddb2o0L8P59Mpno4jNwqisTuN",
+	"psSdT8bYJYf+bE68w/HUHw0c5QBcDGb+KJqHE+IejLHnTqMj350Hk8j1olF0EHnRAR6NBjtYNe2GuXbT",
+	"pj7/0msf4BSqCFCp8TyBtw1gKv3Nhu2zBLRh/ExV815L89W6HVS6fnawg54VvqIW0yfNoBdX0/DZNtVO",
+	"PuLexscvYPnr5YQoFEKGlAcQGY2TcFLvz1pK4lWuIpgRxE+AGYRxOYSKvb5lreoYwUm+3k9nbNHFjBWR",
+	"D+s8uSXFioowFjtH3Gh4cYcMCiM+EuA/NDeUdNDJDTWH86LDIJpEnnuEZzN3GnmBi0fYcw/xYTSJ5niM",
+	"Z7MdONyZnQK/KoeTMO3N4XRZhDpfi1U7CgHWLbHwMYgMRUZgIDd8DKCyQ5hMzolThNnStBL3qqOiALNv",
+	"6T0ZolOAAELj1rAuGZ4IMT82Z1AB5g7eH9lmRQYzZgziALvdP+16waNx2dbVA6Lvfm22HcpSSu6JjrVO",
+	"U5JkqCyPhJNG/I9T3CfyuIG36PaDEKc0hAQveE8lWxVrtwS06k3eKxKpEXxkDxZq3jmVAqvvu9/Um9gA",
+	"zzN76TtohMBzSyBCfFw2oC+BlBtrEXjfCxhU7sqoP+uotXdpiTUKio4tj+YLYsJyvJIpnOIMx+w2J81o",
+	"o+p+bif8+ilzHQV3LxUPQDEHsVhc3DIWsoWCjUPsJGNQBmAmnvsrmmUy9BMCnTO6ghBqgR1tQg3cRKFq",
+	"gLST9V8moDcv8xKigvtxkt7reHGA7OJMKDLkAwnyTFbRtLtehPyyErPDAE9sEOh7t9+RDZhDejyqDb89",
+	"HpVW2X7iAuWXJMhTTu9Jn8cBgaDy1NZHIc+r53NXQhV+IgZva5BUfAloXpT1GUDgRZn1KxW10Avn0Shw",
+	"R4EfudNgSqRAM/ePonF4hA/JyBs4g2AlHmbprQ4FLxFhiNd0qLjBMOckHZby01BJDkN7renTVWikFC8G",
+	"bWkUZi7yYjAOxmTsT7B7iEehO8XTuXuEvdAdRV4wCbxoHo5H1baVi8Hlq1fXhnp6FB0FB/M5cX2CfXca",
+	"BL6LD0eBO55MpqMDMg/92Vw+vk5ZoBj2woNv5IUXQCkQ+Y3xu4XSFoODYBRNiIfdg4lQhn3fc/HsiLhe",
+	"NMPjYB4e+IeHZQr2YjDHB8ERnhJ36o+IOw1H2D2KJkfuBE+jWXQQHeLRePCIu6LWeas9OJUfq2QYIylS",
+	"mn6eJHAI7hEjdP83yaa741bjSneuHlcJtNNS5djupQSo+uPZbwxj8KegUHuPMH1yzqD4HYhVMey/vvnh",
+	"/PLl+fX51fD0lzdX1+eXw6vTk1/OhYyw01k3+pi1HHYmW5I9zZHKHWeR2m/jSFWTsfZD3XagD1IKWK9J",
+	"Iu5/6fh+KGSABaRThFRK/46QweUfAoGH6Ecay8rebOXThAzRObiPAExxjz6k4t5PlNf3XZKlOOE4MCOs",
+	"Ilw46TKUkTjmCyAH8XrMdEYGfAO/QmSJeFwAJSQXCbzKYTwptQXxzArirGUigBCkcaJg017Bq2BJwhxS",
+	"S4rIK/G1kD10VoT5w6nSdcTzEZI5chcvf3z1LkFCnjm/vHx1eayzFFkSIgkKTUMpasGKoQYU5kK/Ikk2",
+	"RBbkPL08P7k+R9+AYCIAWLGUOEiayMJvHTFfG047tl/Ozn85vz530NsXw6vrk8tr9der1zLhTVrVdeLb",
+	"Upmo5V4Vay6WLGaHpao0N52ZKQNIVJivuW3YZ3mGOFsRn4UbRGJOnpWWNJYKYMTx2ZZ0fXJ9vjCyUCiX",
+	"mZcywQZimB3kb9Qps1T8LVPScJKAr1wf1N9PLl8WRQIpV2ky5WKMnyCBpQ2kl6/OzocnZ2dwuG2/X56/",
+	"ePUWAAdnqsyEhbB9ytGtzLr9Dv386ofh6cnL0/NfFuX2PODEyCMUojlg94lGXp/ELLnlOq5DxwtIS1ll",
+	"U3WZL7H9x0g784AyFVnTzEHvBrKy+bsBOIBUSyAABWqMQtIz0LaAS9EtJOzc0UQRSdvJwY+wIw7cdCxP",
+	"uSQQaeCDL81ccluijcHNdjKgwnZ12Uyf1kaqOz52Rp4ATE6RRPywZDE5RtV7UuVAZkuoNm+DflvMSRMG",
+	"SQJVIATnciRZaObVMh+8vduEoG0RA2e+rt7XAgnBaUwFl8BIzFkYc+F3wWoyrnLTgJ+3BiyFTwqx6bKW",
+	"t4SE/1gQNOQKxrFeUanHU+NWAbqSGehd+/xFqWBbBgZL7YkL5VWkeVnLklLCWZ7qlmq7x2MdtvgArDA4",
+	"qKF+AdOtlgHqBnT/0LHDttAxm5f2GCXMgD4NlvR+ixNdPfOkzhTTeV9JG4a8XZ2aquU7mqEVwa3Rr2Fe",
+	"FOLfjeYu2t3hTwogSbJ0o7q3PQLCf2UTkIy26wfGV7IXNXtC1zTRNpORJjBtym8z2kzHi/GoMNpU0FX5",
+	"g6I8jjeFFyZEqim83X2sKxlrA87TmIGkAw9Pglk0G7szfDRxp75H3CM8nbizYObPQy8aE7DKSFFiMRDC",
+	"hxTniDKdHYSj6Ah7gTsBMw1YzUKPuIfBOJr6R3guTWcGl+8dRqHfKbJ1Vsz4VjE2m7teVWAbFEpQ6WZo",
+	"tSmY9RLVge9lZthiYpCoV7EoaRYlpcsnsz/sZHawRAp0myAsxaJqjoiGncGqIVgm/ozhFl8hvKI7La6m",
+	"U+zrJnVsXV06p9Vpypd5klCZqQ6adbvcme0IgiVy36kG7Qv1pRpb8rlj9v99L/8h72V4Q5UStM2oH3se",
+	"FHS2E2NuEuoWL7F66kuw6aBke7awkm5m3Ux93O4JaCZ6KnXUbPnY4Rnomn1f1q2LJH0F1r179iik+1Iz",
+	"8lYXqRJ6mk52OAZ1HxpuJypB42N7lG2RCvxlUn9jBt4CSyF6Fa9TXhCj4WQE9bCsLnVZzYGTFU4yGpTH",
+	"2HlPPB0X/kr6Q+na5Rp7NCnZlYr2F4BKLGrE6No7WnjewvO0GgGS8zQc+6NgRlzvIDx0p2E4defBaOx6",
+	"ZOQfBF4w9udYNtqCx0eBhw/xIXEnkee70wmeuUe+P3FnYzLFY+KREIRzypkuGjEaTibDkVtihvuD6jzm",
+	"Xly9ks9q8fpS9WBb0cRoeDOGL3QfgbE3PSpLUsjRoQZuFWMWg/InNXpZL1ntGde9naCvpYqXVT8tsaqi",
+	"8H7fm6HBB7qvCH3eX+KKsHDsHW4LW2vSLVdEPT+eO6rQ0UftQ377Yts10Zh2p7vB0hj3C90M1vT6dpG+",
+	"DujTCfR/ei5ZK4nQwhobDWt/rbQuH5ttrsae5zn9uKXZCFwZayrtvQdj6IzloCn6yw/NMtv6HeCi4eHR",
+	"fIxnU/fowJu60yn23aOj+dgNg3A0mR3ODkfYq7ceLgYo+mIXX5TdrtVXlR7W6jvNP6fe/KC8bklI85XR",
+	"vlg/3ez0rFs7a25atG6udGrWrZl3ZZt1IunmlQUGfAlm2eBd/UMzLU0QtjBKWw+CR5lD6iDsxDSb7VW+",
+	"EM9sVIVqkaB5C6TcsdU+PlblJxOWQYFLCAFhtzK3Q1b+FUshH9YxhKFpArOume++aP7oVevq6/VGCP0O",
+	"6pFWn9okVpPPVcbWaxIeo9cp4crTJHUVMxBEHIBKDepyTO5sILI1qPgDKEfWiiJfpjhIv3p3tmJxRnhJ",
+	"s6lBd42mr1wEr9X9KfRnlZYs6+qrVDJ6D73I+9B9mdVsScNudn+qdZz4t73wz24vLDpt7Sbe1Dj7Fk2w",
+	"dpd9CSHn7QtTrHlbg8Au3RRdYrbINLJzS2HfqlgF/RaxRY69k7DSwe+/IK+vtyf6XP6YViZXWgYr1sO2",
+	"CA/j9/YQj38K7RHQ0K4yyq5Dv1p6bhlGoy6FbhR5+CD0fPfQHwXuFE+JexR5xJ2FB8Ghf4TnkTdqachU",
+	"S+ILyYq5CpUrbazMvlUtbarUSOp56Da1qx4GaN3NnmAfvwRP+qh4QA9ly5b62MaYPltaZpWLdWRj/ovX",
+	"hocFGKXh8zirpFn94ROriiCQztSqP2X+FRxVmrJUJmLNJp4jPysjl0WDEBxLheO/Wd+mOBSsQCqOupuE",
+	"Vriho4TAtFq+F0xTfFfvOWmkgo13Tufqzf3+1qTXrYlcT8Dp/i7b2ejUlIBBC/qt6VpAQ5UWA1Zed7Vk",
+	"Dyq7h3wAgUxVXqy1GHDgGWjFZNqgBUS67YnkgUv2gFiUkUR2PCtYnmzRze9keogt778G8SNjcqQy90er",
+	"x/40rNFat1y7qkg6WPz63hkEOI6labtYYe8wuFLwKY5IVZWSHRigMSwMiNX/XMGu3Kn4z5H4j1f8bzSC",
+	"ZcsW7vuBY0o+Yhx3ND8k/ozMx3PBItcs5IPFRGwtDgXJXKfQk2BXEO9X+wLYfx7wZspOFy2inWWBhfdT",
+	"mtF2ktn+VqGqboZVo/knYF6XBIc2dvIk9ertnR3byzRdyaaTWNdsdVAqN9RBXFoloRVSTNJsW0H7RdFU",
+	"BXpR1WpZc0c1X+LvEnG0Yfm9fq3hMxBTc+gLV7qch+hCNWlC3xQF5N6+QNAC7iH5tiyoyulH8i4RN6mc",
+	"QBZikZPqSrWqH5QtcaplJ/+5q1D1KNAurhBZ464aVfgvVJG9rcvAEt8TBxW1WJUFJ4jzsN1g/5Rl22vu",
+	"HQUytLNhCtX3dPHIko0pwnpQS2RAH0uw2L5dvEANHHi8N8isvF1WyYTGs4W0ALXXjyFJNE8hr5UlDlrR",
+	"BPZB8JEV/iD/Tonqz9BmKypZV9lNerfF/2BalKqLUZFfqAVPwdBgxuu0xo89KR6u8IengEpu8SOg+kOX",
+	"dwNM61XdrZeC2l/6sWvpX7W4G4D0GatXwtHVsgvbRSLZkwfXXQpN7cw27OcKFfi8woGNbf6xqUcMp7ZP",
+	"7Z6NdPxxNMYenrmTYOpJm8ccT0bu6DA4IuPIC47wdBfSaR7416UbAQ80pOv0Q7URTg11m1TD1v2Jhq17",
+	"0kxj0H8ekmktgLqGpt/i3KNIt0+HBjDLPMug1UgG6kvLciKWBlsSiv8EFMvW2wl2NsHzYHxI3FE4m7hT",
+	"PCHuUTg5cg/wJJgEh3gajXa66xrY9pXpla2fkFw/lU4toBtObxOc5SkZLH59L07Yx5wG8OG9DPHUFCa7",
+	"aj+HY1WANBrZaY8zVq1R7RkrZFNEIJf4atzaTbKQxlvTT1NUVoVSDKU1V40mPSj2cXT5pc5iS+VQrQUW",
+	"rpfEGj5Yvto4pxaIVCEgaIwMxF8OUfrimu/+KPBKbnZKwB3Q1tnWkX3SxBzl0KXF6NP7T/8/AAD//w==",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

@@ -92,7 +92,10 @@ func catalog(q *store.Queries) (c cks.Cluster, err error) {
 	named := func(name string) cks.CatalogFilter { return cks.CatalogFilter{Name: name} }
 	account, err := orAdd(
 		func() (cks.Account, error) { return q.AccountByName(ctx, AccountName) },
-		func() (cks.Account, error) { return q.AddAccount(ctx, AccountName, "alice-key", "alice-secret", false) })
+		func() (cks.Account, error) {
+			q.UseKey(Key)
+			return q.AddAccount(ctx, AccountName, "alice-key", "alice-secret", false)
+		})
 	if err != nil {
 		return c, err
 	}

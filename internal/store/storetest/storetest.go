@@ -16,6 +16,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"ckscale/internal/secretbox"
 	"ckscale/internal/store"
 	"ckscale/migrations"
 )
@@ -35,8 +36,12 @@ func New(t testing.TB) *store.Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(st.Close)
+	st.UseKey(Key)
 	return st
 }
+
+// Key is the encryption key of New and Fixture.
+var Key = secretbox.NewKey()
 
 // URL returns the address of a fresh, empty database of t's own, dropped when t
 // ends.

@@ -1,11 +1,11 @@
-package main
+package live
 
 import (
 	"bytes"
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -15,9 +15,9 @@ import (
 	"time"
 )
 
-// server is a server of our own, with its data in a folder that goes with it.
-type server struct {
-	url, key, secret string // as of client
+// Server is a server of our own, with its data in a folder that goes with it.
+type Server struct {
+	URL string // of its API
 
 	dir   string
 	cmd   *exec.Cmd
@@ -47,39 +47,40 @@ func (o *tail) String() string {
 	return string(bytes.TrimSpace(o.text))
 }
 
-// startServer starts program on a free port, and waits until it serves. An
-// empty database stands for an embedded PostgreSQL.
-func startServer(ctx context.Context, program, database string, speed float64, timeout time.Duration) (s *server, err error) {
-	s = &server{key: rand.Text(), secret: rand.Text(), ended: make(chan struct{})}
-	if s.dir, err = os.MkdirTemp("", "ckscale-lab-"); err != nil {
+// Start starts program on a free port, and waits until it serves. env has its
+// settings but for the address and the data directory; of our own environment
+// it gets only where programs and temporary files are. What it writes goes to
+// log as well, unless that is nil.
+func Start(ctx context.Context, program string, env []string, log io.Writer) (s *Server, err error) {
+	s = &Server{ended: make(chan struct{})}
+	if s.dir, err = os.MkdirTemp("", "ckscale-live-"); err != nil {
 		return nil, err
 	}
 	if err := os.Chmod(s.dir, 0o711); err != nil { // PostgreSQL runs as another user when we are root
 		return nil, errors.Join(err, os.RemoveAll(s.dir))
 	}
 	s.cmd = exec.Command(program)
-	s.cmd.Env = s.environment(database, speed, timeout)
+	s.cmd.Env = append(s.environment(), env...)
 	// By a pipe, so that a server which outlives us ends when it writes next.
-	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log
+	var out io.Writer = &s.log
+	if log != nil {
+		out = io.MultiWriter(&s.log, log)
+	}
+	s.cmd.Stdout, s.cmd.Stderr = out, out
 	if err := s.cmd.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("start the server: %w", err), os.RemoveAll(s.dir))
 	}
 	go func() { s.err = s.cmd.Wait(); close(s.ended) }()
 	if err := s.serving(ctx); err != nil {
-		return nil, errors.Join(err, s.stop())
+		return nil, errors.Join(err, s.Stop())
 	}
 	return s, nil
 }
 
-func (s *server) addrFile() string { return filepath.Join(s.dir, "addr") }
+func (s *Server) addrFile() string { return filepath.Join(s.dir, "addr") }
 
-// environment has nothing of our own but where programs and temporary files are.
-func (s *server) environment(database string, speed float64, timeout time.Duration) []string {
-	env := []string{
-		"CKSCALE_ADDR=127.0.0.1:0", "CKSCALE_ADDR_FILE=" + s.addrFile(), "CKSCALE_DATA_DIR=" + filepath.Join(s.dir, "data"),
-		"CKSCALE_ADMIN_API_KEY=" + s.key, "CKSCALE_ADMIN_SECRET_KEY=" + s.secret, "CKSCALE_DEMO=true", "DATABASE_URL=" + database,
-		fmt.Sprintf("CKSCALE_SIM_SPEED=%g", speed), "CKSCALE_SCALE_TIMEOUT=" + timeout.String(),
-	}
+func (s *Server) environment() []string {
+	env := []string{"CKSCALE_ADDR=127.0.0.1:0", "CKSCALE_ADDR_FILE=" + s.addrFile(), "CKSCALE_DATA_DIR=" + filepath.Join(s.dir, "data")}
 	for _, name := range []string{"PATH", "HOME", "TMPDIR", "PG_BINDIR"} {
 		if value, ok := os.LookupEnv(name); ok {
 			env = append(env, name+"="+value)
@@ -89,13 +90,13 @@ func (s *server) environment(database string, speed float64, timeout time.Durati
 }
 
 // serving waits for the address.
-func (s *server) serving(ctx context.Context) error {
+func (s *Server) serving(ctx context.Context) error {
 	const limit = 2 * time.Minute // of an initdb on a busy machine
 	end := time.After(limit)
 	for {
 		addr, err := os.ReadFile(s.addrFile())
 		if err == nil {
-			s.url = "http://" + strings.TrimSpace(string(addr)) + "/client/api"
+			s.URL = "http://" + strings.TrimSpace(string(addr)) + "/client/api"
 			return nil
 		}
 		if !errors.Is(err, os.ErrNotExist) {
@@ -113,13 +114,24 @@ func (s *server) serving(ctx context.Context) error {
 	}
 }
 
-// stop ends the server and removes its data.
-func (s *server) stop() error {
+// Signal sends a signal to the server.
+func (s *Server) Signal(sig syscall.Signal) error { return s.cmd.Process.Signal(sig) }
+
+// Kill ends the server at once, as a crash does, and removes its data.
+func (s *Server) Kill() error {
+	err := s.cmd.Process.Kill()
+	<-s.ended
+	return errors.Join(err, os.RemoveAll(s.dir))
+}
+
+// Stop ends the server and removes its data. A server that did not end well is
+// an error.
+func (s *Server) Stop() error {
 	var err error
 	select {
 	case <-s.ended:
 	default:
-		err = s.cmd.Process.Signal(syscall.SIGTERM)
+		err = s.Signal(syscall.SIGTERM)
 	}
 	select {
 	case <-s.ended:

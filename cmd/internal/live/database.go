@@ -1,4 +1,4 @@
-package main
+package live
 
 import (
 	"context"
@@ -12,14 +12,15 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// newDatabase makes an empty database on the PostgreSQL that base is an address
-// of, and returns its address and what drops it.
-func newDatabase(ctx context.Context, base string) (address string, drop func() error, err error) {
+// NewDatabase makes an empty database, whose name begins with prefix, on the
+// PostgreSQL that base is an address of. It returns its address and what drops
+// it.
+func NewDatabase(ctx context.Context, base, prefix string) (address string, drop func() error, err error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Scheme == "" {
 		return "", nil, errors.New("TEST_DATABASE_URL must be of the form postgres://user@host/database")
 	}
-	name := "ckscale_lab_" + strings.ToLower(rand.Text())
+	name := prefix + strings.ToLower(rand.Text())
 	if err := execute(ctx, base, "CREATE DATABASE "+name+" TEMPLATE template0"); err != nil {
 		return "", nil, err
 	}
@@ -34,11 +35,11 @@ func execute(ctx context.Context, address, sql string) (err error) {
 	defer cancel()
 	conn, err := pgx.Connect(ctx, address)
 	if err != nil {
-		return fmt.Errorf("database of the lab: %w", err)
+		return fmt.Errorf("database of the run: %w", err)
 	}
 	defer func() { err = errors.Join(err, conn.Close(ctx)) }()
 	if _, err := conn.Exec(ctx, sql); err != nil {
-		return fmt.Errorf("database of the lab: %w", err)
+		return fmt.Errorf("database of the run: %w", err)
 	}
 	return nil
 }

@@ -1,0 +1,43 @@
+package store_test
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"testing"
+
+	"ckscale/migrations"
+)
+
+// released are the migrations that databases have gone through, by their SHA-256.
+// None is edited any more: what has to change is a new migration, and the
+// release before must go on working on its result.
+var released = map[string]string{
+	"0001_init.up.sql":             "f9d1e4fc6ff8efdfe29ca95bb93708e9129d19f08f445477737f88b9624271a1",
+	"0001_init.down.sql":           "5af5066aac07652644980f7352e077bf99c678c838213037f66035581ba4adbe",
+	"0002_sealed_secrets.up.sql":   "d65bbd1622d10124c50fe3483c98997c7bd29eb3d09b05703da54a27bb9dc9ee",
+	"0002_sealed_secrets.down.sql": "89cbcbcfce138f67df26b25f09806c227a530edc7be91dcd5165ba6fdf4cd391",
+	"0003_events.up.sql":           "55232525949e4ddb7b651ee3df6e1ccb7cd71b8e3e231e0be0e9f1976ca816f6",
+	"0003_events.down.sql":         "c36c4ee285235acc0c87a3c01b5ccdb93ce4fc3e47a30547796b8cb2e61dd649",
+	"0004_cancel.up.sql":           "87cc0251dad714946acaf551a7881a1bd6da103186684a942aabe738c40e4c4d",
+	"0004_cancel.down.sql":         "8c4da0b819685843ef6c04ed8663ed026d745535ed073628f9bf831bca77af67",
+}
+
+// A database that was migrated long ago, and one that is new, have the same
+// schema.
+func TestReleasedMigrationsAreNotEdited(t *testing.T) {
+	t.Parallel()
+	files := must[[]string](t)(fs.Glob(migrations.FS, "*.sql"))
+	for _, name := range files {
+		sum := fmt.Sprintf("%x", sha256.Sum256(must[[]byte](t)(migrations.FS.ReadFile(name))))
+		switch want := released[name]; {
+		case want == "":
+			t.Errorf("%s is new: list it here with %s", name, sum)
+		case want != sum:
+			t.Errorf("%s was edited (%s)", name, sum)
+		}
+	}
+	if len(files) != len(released) {
+		t.Errorf("there are %d of %d migrations", len(files), len(released))
+	}
+}

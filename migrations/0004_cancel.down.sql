@@ -1,0 +1,1 @@
+ALTER TABLE jobs DROP COLUMN IF EXISTS cancelled, DROP COLUMN IF EXISTS cancelled_by;
