@@ -32,16 +32,19 @@ func (q *Queries) NextDue(ctx context.Context) (d time.Duration, ok bool, err er
 }
 
 // KeepLeases renews the leases of the jobs (of each, id and attempt count), and
-// returns the ids of those that owner still executes.
+// returns the ids of those that owner still executes. It locks them by id, as
+// WakeCluster does, so that the two never wait for each other.
 func (q *Queries) KeepLeases(ctx context.Context, owner string, jobs []cks.Job, lease time.Duration) (map[string]bool, error) {
 	ids, attempts := make([]string, len(jobs)), make([]int64, len(jobs))
 	for i, j := range jobs {
 		ids[i], attempts[i] = j.ID, j.Attempt
 	}
 	renewed, err := all(ctx, q, self[string], `
-		UPDATE jobs SET due = now() + $4::interval
-		FROM unnest($1::text[]::uuid[], $2::bigint[]) AS mine (id, attempt)
-		WHERE jobs.id = mine.id AND jobs.attempt = mine.attempt AND owner = $3
+		WITH held AS (
+			SELECT jobs.id FROM jobs, unnest($1::text[]::uuid[], $2::bigint[]) AS mine (id, attempt)
+			WHERE jobs.id = mine.id AND jobs.attempt = mine.attempt AND owner = $3
+			ORDER BY jobs.id FOR UPDATE OF jobs)
+		UPDATE jobs SET due = now() + $4::interval FROM held WHERE jobs.id = held.id
 		RETURNING jobs.id::text`, ids, attempts, owner, lease)
 	if err != nil {
 		return nil, err
@@ -132,13 +135,17 @@ func (q *Queries) ended(ctx context.Context, j cks.Job, failed bool, why, set st
 // a failed step again is left alone.
 func (q *Queries) WakeCluster(ctx context.Context, clusterID string) (bool, error) {
 	n, err := q.exec(ctx, `
+		WITH woken AS (
+			SELECT id FROM jobs
+			WHERE id IN (
+					SELECT id FROM jobs WHERE status = 0 AND cluster_id = $1
+					UNION ALL
+					SELECT j.id FROM vms v JOIN jobs j ON j.vm_id = v.id AND j.status = 0
+					WHERE v.cluster_id = $1 AND v.removed IS NULL)
+				AND status = 0 AND NOT poked AND (owner IS NOT NULL OR due > now())
+			ORDER BY id FOR UPDATE)
 		UPDATE jobs SET poked = true, due = CASE WHEN owner IS NULL THEN now() ELSE due END
-		WHERE id IN (
-				SELECT id FROM jobs WHERE status = 0 AND cluster_id = $1
-				UNION ALL
-				SELECT j.id FROM vms v JOIN jobs j ON j.vm_id = v.id AND j.status = 0
-				WHERE v.cluster_id = $1 AND v.removed IS NULL)
-			AND status = 0 AND NOT poked AND (owner IS NOT NULL OR due > now())`, clusterID)
+		FROM woken WHERE jobs.id = woken.id`, clusterID)
 	if n > 0 {
 		q.Wake(TopicJobs, "")
 	}
