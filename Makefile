@@ -49,12 +49,13 @@ chaos: ## kill and pause three servers while 20 clients scale 50 clusters, and c
 	go run ./cmd/chaos -seed $${SEED:-0} -duration $${DURATION:-1m}
 
 .PHONY: lint
-lint: ## check the format, go vet, staticcheck, and that SQL is made of constants only
+lint: ## check the format, go vet, staticcheck, known vulnerabilities, and that SQL is made of constants only
 	@unformatted=$$(gofmt -l .); \
 	if [ -n "$$unformatted" ]; then echo "gofmt -w is needed for:" $$unformatted >&2; exit 1; fi
 	go vet ./...
 	go tool -modfile=tools/go.mod staticcheck ./...
 	go test ./internal/store -count=1 -run 'TestSQLIsMadeOfConstants|TestUnsafeSQLIsFound'
+	@scripts/vulncheck
 
 .PHONY: vulncheck
 vulncheck: ## look for known vulnerabilities in the code that we call; asks vuln.go.dev, or the database at VULNDB

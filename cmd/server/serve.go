@@ -188,7 +188,8 @@ func (s *server) run(ctx context.Context, listener net.Listener, lost <-chan str
 		err = s.work(ctx, under, lost)
 	}
 	s.log.InfoContext(ctx, "stopping")
-	return errors.Join(err, s.closeHTTP(ctx), stop(stopUnder, below))
+	s.closeHTTP(ctx)
+	return errors.Join(err, stop(stopUnder, below))
 }
 
 // listen serves requests until the HTTP server is shut down.
@@ -218,14 +219,14 @@ func (s *server) work(ctx, under context.Context, lost <-chan struct{}) error {
 	return group.Wait()
 }
 
-// closeHTTP lets requests in flight finish, for a while.
-func (s *server) closeHTTP(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestGrace)
+// closeHTTP lets requests in flight finish, for a while. A client that takes
+// longer is cut off; that is no failure of ours.
+func (s *server) closeHTTP(ctx context.Context) {
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestGrace)
 	defer cancel()
-	if err := s.http.Shutdown(ctx); err != nil {
-		return errors.Join(fmt.Errorf("requests in flight were cut off: %w", err), s.http.Close())
+	if err := s.http.Shutdown(limited); err != nil {
+		s.log.WarnContext(ctx, "requests in flight were cut off", "err", errors.Join(err, s.http.Close()))
 	}
-	return nil
 }
 
 func stop(cancel func(), group *errgroup.Group) error {

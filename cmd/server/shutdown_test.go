@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bufio"
 	"errors"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -206,4 +208,24 @@ func TestServerEndsWhenNothingAnswers(t *testing.T) {
 	<-asked
 	thaw()
 	spawn(t, env).client().grown(job)
+}
+
+// A client that sends its request for ever is cut off when the server is told
+// to stop, and does not decide how that looks: the end is in good order.
+func TestSlowClientDoesNotSpoilTheEnd(t *testing.T) {
+	t.Parallel()
+	s := spawn(t, childEnv(t, nil))
+	addr, _ := s.serving()
+	conn := dial(t, addr)
+	if _, err := io.WriteString(conn, "POST /client/api?command=listZones HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"+
+		"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 100000\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") {
+		t.Fatalf("%q, %v", line, err) // it is reading the body now
+	}
+	s.stop(requestGrace + 20*time.Second)
+	if !strings.Contains(s.stdout.String(), "requests in flight were cut off") {
+		t.Error("it says nothing about it")
+	}
 }
