@@ -70,6 +70,7 @@ type jobRecord struct {
 	Unchanged       bool
 	Text            string // of a failed one
 	Created         time.Time
+	Deadline        time.Time
 }
 
 // evidence is all that is known of a run.
@@ -123,7 +124,7 @@ func gather(ctx context.Context, t *town) (*evidence, error) {
 	}
 	records, err := rows[jobRecord](ctx, db, `
 		SELECT id::text, coalesce(cluster_id::text, ''), coalesce(vm_id::text, ''), command, kind, args, notes, status,
-			unchanged, coalesce(error_text, ''), created FROM jobs`)
+			unchanged, coalesce(error_text, ''), created, deadline FROM jobs`)
 	if err != nil {
 		return nil, err
 	}

@@ -188,9 +188,14 @@ func TestBreachesAreTold(t *testing.T) {
 		},
 		"told \"VM w2 does not exist any more\", which was not so": func(e *evidence) { e.defied("VM w2 does not exist any more") },
 		"on its way from stopping\", which was not so":             func(e *evidence) { e.defied("VM w2 is in Error state; it was on its way from stopping") },
-		"which nothing explains":                                   func(e *evidence) { e.defied("because") },
-		"nobody's fault but the server's":                          func(e *evidence) { e.fail("grow", "internal error in step choose-vms") },
-		"size went from 2 to 3":                                    func(e *evidence) { e.fail("grow", ", 0 of 1 new nodes joined: because") },
+		"is still in Running state\", which was not so or has not lasted": func(e *evidence) { // there is time left
+			e.defied("VM w2 is still in Running state")
+			e.change("stop", func(r *jobRecord) { r.Deadline = at(31) })
+		},
+		"is still in Stopping state\", which was not so or has not lasted": func(e *evidence) { e.defied("VM w2 is still in Stopping state") },
+		"which nothing explains":          func(e *evidence) { e.defied("because") },
+		"nobody's fault but the server's": func(e *evidence) { e.fail("grow", "internal error in step choose-vms") },
+		"size went from 2 to 3":           func(e *evidence) { e.fail("grow", ", 0 of 1 new nodes joined: because") },
 		"nothing was changed, and size went": func(e *evidence) {
 			e.fail("grow", "because")
 			e.change("grow", func(r *jobRecord) { r.Unchanged = true })

@@ -151,6 +151,7 @@ func untrueOfFailure(j jobRecord, begin, end clusterRow) string {
 // What is told of a job of a VM that failed.
 var (
 	vmElsewhere = regexp.MustCompile(`^VM \S+ is in (\w+) state; it was on its way from `)
+	vmLate      = regexp.MustCompile(`^VM \S+ is still in (\w+) state$`)
 	vmGone      = regexp.MustCompile(`^VM \S+ does not exist any more$`)
 	vmDefies    = regexp.MustCompile(`^(Failed to (start|stop) VM \S+|cannot list the VMs of the cluster): `)
 )
@@ -170,7 +171,8 @@ func (e *evidence) untrueOfVM(r *request, j jobRecord) string {
 		wanted = func(v vmRow) bool { return v.State.Down() }
 	}
 	told := r.told.Result.VM.State
-	switch words := vmElsewhere.FindStringSubmatch(j.Text); {
+	words, late := vmElsewhere.FindStringSubmatch(j.Text), vmLate.FindStringSubmatch(j.Text)
+	switch {
 	case r.told.Status == live.Succeeded && (!was(whole, wanted) || !was(last, in(told))):
 		return fmt.Sprintf("told success with the VM in %s", told)
 	case r.told.Status == live.Succeeded && e.endedAtOnce(r.job) && !wanted(vmRow{State: cks.VMState(told)}):
@@ -179,6 +181,9 @@ func (e *evidence) untrueOfVM(r *request, j jobRecord) string {
 	case words != nil && !was(last, in(words[1])):
 		return fmt.Sprintf("told %q, which was not so", j.Text)
 	case words != nil:
+	case late != nil && (end.Before(j.Deadline) || !was(last, in(late[1]))):
+		return fmt.Sprintf("told %q, which was not so or has not lasted", j.Text)
+	case late != nil:
 	case vmGone.MatchString(j.Text) && !was(last, func(v vmRow) bool { return v.Removed }):
 		return fmt.Sprintf("told %q, which was not so", j.Text)
 	case vmGone.MatchString(j.Text):
