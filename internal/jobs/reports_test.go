@@ -157,6 +157,7 @@ func ids(vms []cks.VM) (all []string) {
 func TestScaleDownAmongOtherNodes(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 1}, 100)
+	b.cfg.CallTimeout = 20 * time.Second // a call that is cut off is made again
 	type shape struct{ control, etcd, external, own int }
 	jobs := map[shape]cks.Job{}
 	left := map[shape][]string{}
