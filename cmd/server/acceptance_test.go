@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -102,20 +101,12 @@ func TestAlertRefusalsByCause(t *testing.T) {
 		l.inState("Running")
 	}
 
-	// As while an upgrade has it, for which there is no command yet.
-	hold := func(sql string) {
-		t.Helper()
-		if _, err := db.Exec(t.Context(), sql); err != nil {
-			t.Fatal(err)
-		}
-	}
-	hold(`WITH c AS (SELECT * FROM clusters WHERE name = 'demo'), j AS (
-			INSERT INTO jobs (command, kind, account_id, cluster_id, deadline)
-			SELECT 'upgradeKubernetesCluster', 'upgrade', account_id, id, now() + interval '1 hour' FROM c RETURNING id, cluster_id)
-		UPDATE clusters SET state = 'Upgrading', held_by = j.id, version = version + 1 FROM j WHERE clusters.id = j.cluster_id`)
+	l.simulate("node.upgrade", "delay:2s") // five of them
+	upgrade := l.start("upgradeKubernetesCluster", "id="+id, "kubernetesversionid="+l.versionNamed("1.34.1"))
 	scale("Kubernetes cluster demo is in Upgrading state and can not be scaled", "size=3")
-	hold(`WITH c AS (UPDATE clusters SET state = 'Running', held_by = NULL, version = version + 1 WHERE name = 'demo' RETURNING id)
-		DELETE FROM jobs USING c WHERE jobs.cluster_id = c.id AND kind = 'upgrade'`)
+	l.simulate("node.upgrade", "clear")
+	l.ended(upgrade)
+	l.inState("Running")
 	l.do("scaleKubernetesCluster", "id="+id, "serviceofferingid="+l.offeringsByName()["medium"]) // accepted in Running
 	l.consistent()
 }
@@ -241,17 +232,5 @@ func TestScalingLeavesTheEndpoint(t *testing.T) {
 	}
 	if n := l.callsOf("node.drain")[oldest]; n != 0 {
 		t.Errorf("the external node was drained %d times", n)
-	}
-}
-
-// TestUpgradeIsNoCommandYet: it is answered as any unknown command.
-//
-// Keeps: #14611/upgrade.
-func TestUpgradeIsNoCommandYet(t *testing.T) {
-	t.Parallel()
-	c := demo(t, nil)
-	status, a := c.send("upgradeKubernetesCluster", "id="+c.id())
-	if status != http.StatusUnauthorized || a["errorcode"] != 401.0 || a.text("errortext") != "unable to verify user credentials and/or request signature" {
-		t.Errorf("%d %v", status, a)
 	}
 }

@@ -49,6 +49,8 @@ type config struct {
 	ScanInterval time.Duration `env:"CKSCALE_SCAN_INTERVAL" default:"30s" min:"10ms" help:"how often every cluster is looked at"`
 	KeepEvents   time.Duration `env:"CKSCALE_EVENT_RETENTION" default:"0" min:"0" help:"how long events are kept, such as 2160h; 0 = for ever (CloudStack's event.purge.delay)"`
 	ScaleTimeout time.Duration `env:"CKSCALE_SCALE_TIMEOUT" default:"3600s" min:"1s" help:"limit of one scaling job"`
+	StartTimeout time.Duration `env:"CKSCALE_START_TIMEOUT" default:"3600s" min:"1s" help:"limit of one job that creates, starts or stops a cluster (CloudStack's cloud.kubernetes.cluster.start.timeout)"`
+	UpgradeLimit time.Duration `env:"CKSCALE_UPGRADE_TIMEOUT" default:"3600s" min:"1s" help:"limit of one job that upgrades a cluster (CloudStack's cloud.kubernetes.cluster.upgrade.timeout)"`
 	DrainTimeout time.Duration `env:"CKSCALE_DRAIN_TIMEOUT" default:"60s" min:"10ms" help:"limit of one attempt to drain a node"`
 	RetryWait    time.Duration `env:"CKSCALE_RETRY_WAIT" default:"30s" min:"10ms" help:"wait before a failed step of a job is tried again; three tries in all"`
 	MaxSize      int           `env:"CKSCALE_MAX_SIZE" default:"10" min:"1" help:"most nodes of a cluster, control nodes included"`

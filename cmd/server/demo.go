@@ -94,7 +94,7 @@ func demoMachines(ctx context.Context, world adopter) ([]cks.VM, error) {
 		index[vms[i].ID] = i
 		o := offeringNamed(demoOffering)
 		specs[i] = cks.MachineSpec{
-			ID: vms[i].ID, ClusterID: cluster, Name: name, Role: role, Cores: o.Cores, MemoryMB: o.MemoryMB,
+			ID: vms[i].ID, ClusterID: cluster, Name: name, Role: role, Cores: o.Cores, MemoryMB: o.MemoryMB, Version: demoVersion,
 		}
 	}
 	if err := world.Adopt(ctx, specs); err != nil {

@@ -177,7 +177,6 @@ var badInputs = []badInput{
 	// Commands
 	{"§2.9", "scalekubernetescluster", "id={cluster} size=3", 401, "unable to verify user credentials"},
 	{"§2.9", "scaleKubernetesCluster␣", "id={cluster} size=3", 401, "unable to verify user credentials"},
-	{"§2.7", "upgradeKubernetesCluster", "id={cluster} kubernetesversionid={version}", 401, "unable to verify user credentials"},
 	{"§2.9", "dropEverything", "", 401, "unable to verify user credentials"},
 	{"§2.9", "", "id={cluster} size=3", 401, "unable to verify user credentials"},
 

@@ -143,7 +143,7 @@ func upper(s string) string {
 // Keeps: §1.4/malformed, §1.4/bare, §1.10/customjobid-form, §1.10/customjobid-used, §2.9/missing-id, §2.9/bad-size.
 // Keeps: §2.9/unknown-id, §2.9/empty-id, §2.9/failed-job.
 // Keeps: A06, A12, A23, §2.3/jobid, §2.4/validation, §2.4/submission, §2.6/clustertype, §2.6/page-pair.
-// Keeps: §2.6/page-size, §2.6/service-errors, §2.7/after-upgrade.
+// Keeps: §2.6/page-size, §2.6/service-errors.
 func TestBadInputChangesNothing(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, map[string]string{"CKSCALE_SCAN_INTERVAL": "1h", "CKSCALE_LOG_LEVEL": "DEBUG"})

@@ -96,19 +96,15 @@ func TestStoppedClusterChangesItsOffering(t *testing.T) {
 // Commands that the lifecycle knows and that are not there yet are answered in
 // CloudStack's form, as unknown ones, and do nothing (cks.md §4, §8.6).
 //
-// Keeps: §4/start-stop, §4/upgrade, §4/external-nodes, §8.6/destroy.
+// Keeps: §4/external-nodes, §8.6/destroy.
 // Keeps: seed/external-removal.
 func TestCommandsThatAreNotThereDoNothing(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, map[string]string{"CKSCALE_SCAN_INTERVAL": "1h"})
 	db := connect(t, l.url)
 	id, w := l.id(), l.workers()
-	version := l.call("listKubernetesSupportedVersions", "keyword=1.34").list("kubernetessupportedversion")[0].text("id")
 	before := l.everything(db)
 	for command, params := range map[string][]string{
-		"startKubernetesCluster":           {"id=" + id},
-		"stopKubernetesCluster":            {"id=" + id},
-		"upgradeKubernetesCluster":         {"id=" + id, "kubernetesversionid=" + version},
 		"addNodesToKubernetesCluster":      {"id=" + id, "nodeids=" + w[0]},
 		"removeNodesFromKubernetesCluster": {"id=" + id, "nodeids=" + w[0]},
 		"destroyVirtualMachine":            {"id=" + w[0], "expunge=true"},

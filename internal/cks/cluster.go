@@ -152,12 +152,14 @@ type VM struct {
 	MemoryMB    int       `json:"memory"`  // of its offering
 	State       VMState   `json:"state"`   // as last observed
 	Phase       Phase     `json:"phase"`   //
-	NodeVersion string    `json:"version"` // Kubernetes version; empty for etcd
+	NodeVersion string    `json:"version"` // Kubernetes version, "v1.34.1" after an upgrade; empty for etcd
 	IPAddress   string    `json:"ip"`      //
 	MACAddress  string    `json:"mac"`     //
 	Created     time.Time `json:"created"` //
 	Updated     time.Time `json:"updated"` // when the state last changed
 	Removed     bool      `json:"removed"` // the VM is gone; the row stays so that its id still resolves
+
+	Manual bool `json:"manualupgrade,omitempty"` // its owner upgrades it
 }
 
 // NodeName is the VM's node in Kubernetes: always lower case (spec/cks.md §8.1).
@@ -165,6 +167,18 @@ func (v VM) NodeName() string { return strings.ToLower(v.Name) }
 
 // OwnWorker reports whether scaling may add or remove this VM.
 func (v VM) OwnWorker() bool { return v.Role == Worker && !v.External }
+
+// Upgradable reports whether an upgrade of the cluster acts on this VM: the
+// binaries ISO has nothing for etcd nodes, and external ones are their owner's.
+func (v VM) Upgradable() bool { return v.Role != Etcd && !v.External && !v.Manual }
+
+// HasVersion reports whether the VM's node is recorded at this Kubernetes
+// version.
+func (v VM) HasVersion(version string) bool { return SameVersion(v.NodeVersion, version) }
+
+// SameVersion reports whether two texts name one Kubernetes version: a kubelet
+// writes v1.34.1 for 1.34.1.
+func SameVersion(a, b string) bool { return strings.TrimPrefix(a, "v") == strings.TrimPrefix(b, "v") }
 
 // VMState is a CloudStack virtual machine state.
 type VMState string

@@ -9,7 +9,7 @@ import (
 // EventType says what an entry of listEvents is about.
 type EventType string
 
-// The types of events. The first five are CloudStack's; it has no others for
+// The types of events. The first eight are CloudStack's; it has no others for
 // what they tell, so the rest are ours, named in its way.
 const (
 	EventClusterCreate EventType = "KUBERNETES.CLUSTER.CREATE"
@@ -17,6 +17,10 @@ const (
 	EventClusterDelete EventType = "KUBERNETES.CLUSTER.DELETE"
 	EventVMStart       EventType = "VM.START"
 	EventVMStop        EventType = "VM.STOP"
+
+	EventClusterStart   EventType = "KUBERNETES.CLUSTER.START"
+	EventClusterStop    EventType = "KUBERNETES.CLUSTER.STOP"
+	EventClusterUpgrade EventType = "KUBERNETES.CLUSTER.UPGRADE"
 
 	EventClusterState EventType = "KUBERNETES.CLUSTER.STATE"
 	EventNodeAdd      EventType = "KUBERNETES.CLUSTER.NODE.ADD"
@@ -27,6 +31,7 @@ const (
 // EventTypes lists every EventType once.
 var EventTypes = []EventType{
 	EventClusterCreate, EventClusterScale, EventClusterDelete, EventVMStart, EventVMStop,
+	EventClusterStart, EventClusterStop, EventClusterUpgrade,
 	EventClusterState, EventNodeAdd, EventNodeRemove, EventJobCancel,
 }
 
@@ -73,6 +78,10 @@ var Actions = map[string]Action{
 	"startVirtualMachine":     {EventVMStart, "starting Instance", ": "},
 	"stopVirtualMachine":      {EventVMStop, "stopping Instance", ": "},
 	"cancelAsyncJob":          {EventJobCancel, "cancelling job", " ID: "},
+
+	"startKubernetesCluster":   {EventClusterStart, "starting Kubernetes cluster", " ID: "},
+	"stopKubernetesCluster":    {EventClusterStop, "stopping Kubernetes cluster", " ID: "},
+	"upgradeKubernetesCluster": {EventClusterUpgrade, "upgrading Kubernetes cluster", " ID: "},
 }
 
 // Scheduled is the text for a job that was accepted; id is what it acts on,

@@ -32,6 +32,9 @@ const (
 	Autoscale               Kind = "autoscale"
 	AutoscaleThenOffering   Kind = "autoscale-then-change-offering"
 	CreateCluster           Kind = "create-cluster"
+	StartCluster            Kind = "start-cluster"
+	StopCluster             Kind = "stop-cluster"
+	UpgradeCluster          Kind = "upgrade-cluster"
 	DeleteCluster           Kind = "delete-cluster"
 	StartVM                 Kind = "start-vm"
 	StopVM                  Kind = "stop-vm"
@@ -50,6 +53,9 @@ var Requests = map[Kind]Event{
 	Autoscale:               AutoscaleRequested,
 	AutoscaleThenOffering:   AutoscaleRequested,
 	CreateCluster:           StartRequested,
+	StartCluster:            StartRequested,
+	StopCluster:             StopRequested,
+	UpgradeCluster:          UpgradeRequested,
 	DeleteCluster:           DestroyRequested,
 }
 
@@ -61,7 +67,9 @@ type Args struct {
 	Offerings       map[Role]string `json:"offerings,omitempty"`       // offering id by node type, only those that change
 	DefaultOffering string          `json:"defaultoffering,omitempty"` // new default of the cluster
 	Autoscaling     *Autoscaling    `json:"autoscaling,omitempty"`
-	Forced          bool            `json:"forced,omitempty"` // stop a VM by power off
+	Forced          bool            `json:"forced,omitempty"`    // stop a VM by power off
+	VersionID       string          `json:"versionid,omitempty"` // the Kubernetes version to upgrade to
+	Version         string          `json:"version,omitempty"`   // the same as a number: "1.34.1"
 }
 
 // Notes is what a job's steps have found out and must not forget. It is stored
@@ -71,7 +79,7 @@ type Notes struct {
 	Absent []string `json:"absent,omitempty"` // nodes that were not Ready at the start though their VM was up
 	Before int      `json:"before,omitempty"` // size at the start
 	Wanted int      `json:"wanted,omitempty"` // new nodes wanted
-	VMID   string   `json:"vmid,omitempty"`   // the worker that is being removed
+	VMID   string   `json:"vmid,omitempty"`   // the worker that is being removed, the node that is being upgraded
 }
 
 // Job is an async job.
@@ -115,6 +123,10 @@ var Classes = map[string]string{
 	"deleteKubernetesCluster": "org.apache.cloudstack.api.command.user.kubernetes.cluster.DeleteKubernetesClusterCmd",
 	"startVirtualMachine":     "org.apache.cloudstack.api.command.user.vm.StartVMCmd",
 	"stopVirtualMachine":      "org.apache.cloudstack.api.command.user.vm.StopVMCmd",
+
+	"startKubernetesCluster":   "org.apache.cloudstack.api.command.user.kubernetes.cluster.StartKubernetesClusterCmd",
+	"stopKubernetesCluster":    "org.apache.cloudstack.api.command.user.kubernetes.cluster.StopKubernetesClusterCmd",
+	"upgradeKubernetesCluster": "org.apache.cloudstack.api.command.user.kubernetes.cluster.UpgradeKubernetesClusterCmd",
 }
 
 // CommandsLike returns the commands that make jobs and whose class name holds

@@ -39,6 +39,13 @@ type CreateRequest struct {
 	JobID         string
 }
 
+// UpgradeRequest is upgradeKubernetesCluster.
+type UpgradeRequest struct {
+	Cluster string // uuid, or the internal number in decimal; so Version
+	Version string
+	JobID   string
+}
+
 // VMRequest is startVirtualMachine, stopVirtualMachine.
 type VMRequest struct {
 	VM     string

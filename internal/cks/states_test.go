@@ -63,7 +63,7 @@ func TestControlPlaneInAlert(t *testing.T) {
 
 // Which event each kind of job takes hold by (cks.md §4, "fired by").
 //
-// Keeps: §4/fires-scale-up, §4/fires-scale-down, §4/fires-offering, §4/fires-autoscaling, §4/fires-create, §4/fires-delete.
+// Keeps: §4/fires-scale-up, §4/fires-scale-down, §4/fires-offering, §4/fires-autoscaling, §4/fires-create, §4/fires-delete, §4/start-stop, §4/upgrade.
 func TestKindsFireTheirEvents(t *testing.T) {
 	t.Parallel()
 	want := map[Kind]Event{}
@@ -71,7 +71,9 @@ func TestKindsFireTheirEvents(t *testing.T) {
 		ScaleUpRequested:   {ScaleUp, ChangeOffering, OfferingThenScaleUp, OfferingThenRemoveNodes},
 		ScaleDownRequested: {ScaleDown, RemoveNodes, ScaleDownThenOffering},
 		AutoscaleRequested: {Autoscale, AutoscaleThenOffering},
-		StartRequested:     {CreateCluster},
+		StartRequested:     {CreateCluster, StartCluster},
+		StopRequested:      {StopCluster},
+		UpgradeRequested:   {UpgradeCluster},
 		DestroyRequested:   {DeleteCluster},
 	} {
 		for _, k := range kinds {

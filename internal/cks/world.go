@@ -22,6 +22,7 @@ type MachineSpec struct {
 	Role      Role
 	Cores     int
 	MemoryMB  int
+	Version   string // of the Kubernetes that its node joins with: "1.34.1"; empty for etcd
 }
 
 // Readiness is the status of a node's Ready condition.
@@ -41,6 +42,10 @@ type Node struct {
 	VMID  string    `json:"vmid"`
 	Ready Readiness `json:"ready"`
 	Pods  int       `json:"pods"`
+
+	// Version is that of its kubelet, as it writes it: "v1.34.1". Empty when it
+	// is not known.
+	Version string `json:"version,omitempty"`
 }
 
 // Fault is one order to the simulator (configureSimulator).

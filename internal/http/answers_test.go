@@ -32,6 +32,9 @@ var answerCases = []answerCase{
 	{"scale", "command=scaleKubernetesCluster&size=3&id=" + clusterID, canned{job: sampleJob("", 0)}},
 	{"create", "command=createKubernetesCluster&name=demo&zoneid=1&kubernetesversionid=1&serviceofferingid=1", canned{job: sampleJob("", 0)}},
 	{"delete", "command=deleteKubernetesCluster&id=" + clusterID, canned{job: sampleJob("", 0)}},
+	{"start_cluster", "command=startKubernetesCluster&id=" + clusterID, canned{job: sampleJob("", 0)}},
+	{"stop_cluster", "command=stopKubernetesCluster&id=" + clusterID, canned{job: sampleJob("", 0)}},
+	{"upgrade", "command=upgradeKubernetesCluster&kubernetesversionid=1&id=" + clusterID, canned{job: sampleJob("", 0)}},
 	{"start", "command=startVirtualMachine&id=" + workerVM, canned{job: sampleJob("", 0)}},
 	{"stop", "command=stopVirtualMachine&id=" + workerVM, canned{job: sampleJob("", 0)}},
 	{"clusters", "command=listKubernetesClusters", canned{total: 2, clusters: []cks.ClusterView{fullCluster(), bareCluster()}}},
@@ -58,7 +61,7 @@ var answerCases = []answerCase{
 	{"configure_simulator", "command=configureSimulator&name=vm.start&value=fail&count=1", canned{}},
 	{"simulator", "command=querySimulator", canned{world: cks.Simulation{
 		Calls:       []cks.Calls{{Operation: "node.drain", ClusterID: clusterID, VMID: workerVM, Count: 1}, {Operation: "node.list", ClusterID: clusterID, Count: 9}},
-		Nodes:       []cks.SimulatedNode{{Node: cks.Node{Name: "demo-node-197eb5e9290", VMID: workerVM, Ready: cks.NodeUnknown}, ClusterID: clusterID}},
+		Nodes:       []cks.SimulatedNode{{Node: cks.Node{Name: "demo-node-197eb5e9290", VMID: workerVM, Ready: cks.NodeUnknown, Version: "v1.33.1"}, ClusterID: clusterID}},
 		Machines:    []cks.Machine{{ID: workerVM, ClusterID: clusterID, Name: "demo-node-197eb5e9290", State: cks.VMStopped}},
 		Autoscalers: []cks.SimulatedAutoscaler{{ClusterID: clusterID, Autoscaling: cks.Autoscaling{Enabled: true, Min: 1, Max: 3}}},
 	}}},

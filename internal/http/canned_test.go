@@ -47,6 +47,18 @@ func (c *canned) DeleteCluster(_ context.Context, _ cks.Account, id, jobID strin
 	return c.job, c.ask([]string{id, jobID})
 }
 
+func (c *canned) StartCluster(_ context.Context, _ cks.Account, id, jobID string) (cks.Job, error) {
+	return c.job, c.ask([]string{id, jobID})
+}
+
+func (c *canned) StopCluster(_ context.Context, _ cks.Account, id, jobID string) (cks.Job, error) {
+	return c.job, c.ask([]string{id, jobID})
+}
+
+func (c *canned) UpgradeCluster(_ context.Context, _ cks.Account, req cks.UpgradeRequest) (cks.Job, error) {
+	return c.job, c.ask(req)
+}
+
 func (c *canned) Clusters(_ context.Context, _ cks.Account, f cks.ClusterFilter) ([]cks.ClusterView, int, error) {
 	return c.clusters, c.total, c.ask(f)
 }

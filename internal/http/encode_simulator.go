@@ -21,7 +21,7 @@ func encodeCalls(c cks.Calls) api.SimulatedCall {
 }
 
 func encodeSimulatedNode(n cks.SimulatedNode) api.SimulatedNode {
-	return api.SimulatedNode{Name: n.Name, Clusterid: n.ClusterID, Vmid: n.VMID, Ready: string(n.Ready), Pods: n.Pods}
+	return api.SimulatedNode{Name: n.Name, Clusterid: n.ClusterID, Vmid: n.VMID, Ready: string(n.Ready), Pods: n.Pods, Version: n.Version}
 }
 
 func encodeSimulatedVM(m cks.Machine) api.SimulatedVM {

@@ -15,6 +15,9 @@ type Service interface {
 
 	Scale(ctx context.Context, caller cks.Account, req cks.ScaleRequest) (cks.Job, error)
 	CreateCluster(ctx context.Context, caller cks.Account, req cks.CreateRequest) (clusterID string, job cks.Job, err error)
+	StartCluster(ctx context.Context, caller cks.Account, id, jobID string) (cks.Job, error)
+	StopCluster(ctx context.Context, caller cks.Account, id, jobID string) (cks.Job, error)
+	UpgradeCluster(ctx context.Context, caller cks.Account, req cks.UpgradeRequest) (cks.Job, error)
 	DeleteCluster(ctx context.Context, caller cks.Account, id, jobID string) (cks.Job, error)
 	Clusters(ctx context.Context, caller cks.Account, f cks.ClusterFilter) (page []cks.ClusterView, total int, err error)
 

@@ -47,7 +47,7 @@ func newBench(t *testing.T, spec storetest.Spec, speed float64) *bench {
 	}})
 	var specs []cks.MachineSpec
 	for _, v := range view.VMs {
-		specs = append(specs, cks.MachineSpec{ID: v.ID, ClusterID: b.id, Name: v.Name, Role: v.Role, Cores: v.Cores, MemoryMB: v.MemoryMB})
+		specs = append(specs, cks.MachineSpec{ID: v.ID, ClusterID: b.id, Name: v.Name, Role: v.Role, Cores: v.Cores, MemoryMB: v.MemoryMB, Version: v.NodeVersion})
 	}
 	b.must(b.world.Adopt(ctx, specs))
 	b.cfg = Config{

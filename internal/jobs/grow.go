@@ -140,7 +140,7 @@ func (r *run) createAndStart(ctx context.Context) error {
 		m, exists := found.byID[v.ID]
 		return r.call(ctx, what(v), r.cfg.CallTimeout, func(ctx context.Context) error {
 			if !exists {
-				spec := cks.MachineSpec{ID: v.ID, ClusterID: v.ClusterID, Name: v.Name, Role: v.Role, Cores: v.Cores, MemoryMB: v.MemoryMB}
+				spec := cks.MachineSpec{ID: v.ID, ClusterID: v.ClusterID, Name: v.Name, Role: v.Role, Cores: v.Cores, MemoryMB: v.MemoryMB, Version: v.NodeVersion}
 				if err := r.vms.Create(ctx, spec); err != nil {
 					return err
 				}

@@ -74,6 +74,20 @@ var (
 		{name: "resize-vms", do: (*run).resizeVMs},
 		{name: "record-offerings", db: (*run).recordOfferings},
 	}
+	upgrade = []step{
+		{name: "plan-upgrade", do: (*run).planUpgrade, harmless: true},
+		{name: "attach-iso", do: (*run).attachUpgradeISO},
+		{name: "next-node", do: (*run).nextUpgrade},
+		{name: "drain", do: (*run).drainForUpgrade},
+		{name: "upgrade-node", do: (*run).upgradeNode},
+		{name: "wait-node", do: (*run).waitUpgraded},
+		{name: "uncordon", do: (*run).uncordonUpgraded},
+		{name: "record-node", db: (*run).recordUpgrade, back: "attach-iso", more: (*run).moreToUpgrade},
+		{name: "detach-iso", do: (*run).detachUpgradeISO, optional: true},
+		{name: "record-version", db: (*run).recordVersion},
+	}
+	upgradeUndo = []step{{name: "let-nodes-go", do: (*run).letNodesGo}}
+
 	autoscale = []step{
 		{name: "set-autoscaler", do: (*run).setAutoscaler, harmless: true},
 		{name: "record-autoscaling", db: (*run).recordAutoscaling},
@@ -112,6 +126,11 @@ var plans = map[cks.Kind]plan{
 		failed: cks.CreateFailed, result: clusterResult},
 	cks.DeleteCluster: {
 		steps: []step{{name: "destroy-vms", do: (*run).destroyAllVMs}}, result: successResult},
+	cks.StartCluster: {
+		steps: []step{{name: "start-vms", do: (*run).startAllVMs}, {name: "wait-nodes", do: (*run).waitAllNodes}}, result: clusterResult},
+	cks.StopCluster: {
+		steps: []step{{name: "stop-vms", do: (*run).stopAllVMs}}, result: successResult},
+	cks.UpgradeCluster: {steps: upgrade, undo: upgradeUndo, result: clusterResult},
 	cks.StartVM: {
 		steps: []step{{name: "start-vm", do: (*run).startVM}, {name: "wait-running", do: (*run).waitVMRunning}}, result: vmResult},
 	cks.StopVM: {

@@ -47,6 +47,10 @@ type Nodes interface {
 	Drain(ctx context.Context, clusterID, name string, timeout time.Duration) error
 	// Uncordon makes a node schedulable again.
 	Uncordon(ctx context.Context, clusterID, name string) error
+	// Upgrade sets out to give a node another Kubernetes version ("1.34.1"), for
+	// which its VM needs the binaries ISO. It returns while the node is NotReady;
+	// in time that is Ready at the new version. Doing it again does nothing.
+	Upgrade(ctx context.Context, clusterID, name, version string) error
 	// Delete removes a node object.
 	Delete(ctx context.Context, clusterID, name string) error
 	// SetAutoscaler deploys the cluster-autoscaler with a's bounds, or removes it.

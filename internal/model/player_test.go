@@ -121,7 +121,7 @@ func newPlayer(ctx context.Context, a *arena, s script) (*player, error) {
 
 // service is what commands are sent to.
 func (p *player) service(st *store.Store) *service.Service {
-	return service.New(st, nil, service.Settings{MaxSize: maxSize, ScaleTimeout: time.Hour, EndpointURL: "https://api.example.test/client/api"})
+	return service.New(st, nil, service.Settings{MaxSize: maxSize, ScaleTimeout: time.Hour, StartTimeout: time.Hour, UpgradeTimeout: time.Hour, EndpointURL: "https://api.example.test/client/api"})
 }
 
 // cluster is the position of the line's cluster.

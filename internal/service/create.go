@@ -35,7 +35,7 @@ func (s *Service) CreateCluster(ctx context.Context, caller cks.Account, req cks
 			return err
 		}
 		order := s.jobFor(caller, command, cmp.Or(req.JobID, uuid.NewString()), draft)
-		order.Kind, order.Args = cks.CreateCluster, cks.Args{Size: draft.Size}
+		order.Kind, order.Args, order.Timeout = cks.CreateCluster, cks.Args{Size: draft.Size}, s.set.StartTimeout
 		if draft.State, err = draft.State.On(cks.Requests[cks.CreateCluster]); err != nil {
 			return err
 		}

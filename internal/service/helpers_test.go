@@ -13,7 +13,7 @@ import (
 	"ckscale/internal/store/storetest"
 )
 
-var settings = Settings{MaxSize: 10, ScaleTimeout: time.Hour, EndpointURL: "https://api.example.test/client/api", ServerID: uuid.NewString()}
+var settings = Settings{MaxSize: 10, ScaleTimeout: time.Hour, StartTimeout: time.Hour, UpgradeTimeout: time.Hour, EndpointURL: "https://api.example.test/client/api", ServerID: uuid.NewString()}
 
 // scene is a service on a database of its own with one cluster in it.
 type scene struct {

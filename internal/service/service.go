@@ -13,10 +13,12 @@ import (
 
 // Settings are the server's settings that the rules need.
 type Settings struct {
-	MaxSize      int           // most workers and control nodes of one cluster
-	ScaleTimeout time.Duration // how long a job may take
-	EndpointURL  string        // where clusters reach this server; autoscaling needs it
-	ServerID     string        // this process, as jobs show it while it executes them
+	MaxSize        int           // most workers and control nodes of one cluster
+	ScaleTimeout   time.Duration // how long a job may take, unless one of the next two applies
+	StartTimeout   time.Duration // a start, a create or a stop of a cluster
+	UpgradeTimeout time.Duration // an upgrade
+	EndpointURL    string        // where clusters reach this server; autoscaling needs it
+	ServerID       string        // this process, as jobs show it while it executes them
 }
 
 // Simulator is a world that can be asked to misbehave and to show itself.

@@ -22,6 +22,7 @@ const (
 	opJoin      = "node.join"
 	opDrain     = "node.drain"
 	opUncordon  = "node.uncordon"
+	opUpgrade   = "node.upgrade"
 	opDelete    = "node.delete"
 	opNodes     = "node.list"
 	opAutoscale = "autoscaler.set"

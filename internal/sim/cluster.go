@@ -51,6 +51,10 @@ type machine struct {
 	SettleAt time.Time `json:"settleat,omitzero"` // Starting, Stopping end
 	JoinAt   time.Time `json:"joinat,omitzero"`   // its node registers
 	ReadyAt  time.Time `json:"readyat,omitzero"`  // its node is Ready
+
+	Version   string    `json:"version,omitempty"`  // of its Kubernetes; "" where nobody has told
+	Target    string    `json:"target,omitempty"`   // version that it is being upgraded to
+	UpgradeAt time.Time `json:"upgradeat,omitzero"` // it is upgraded
 }
 
 // node is a node object.
@@ -61,7 +65,8 @@ type node struct {
 	Ready    cks.Readiness `json:"ready"`
 	Pods     int           `json:"pods,omitempty"`
 	Cordoned bool          `json:"cordoned,omitempty"`
-	Sick     bool          `json:"sick,omitempty"` // NotReady by order, though its VM runs
+	Sick     bool          `json:"sick,omitempty"`    // NotReady by order, though its VM runs
+	Version  string        `json:"version,omitempty"` // as its kubelet has reported it
 
 	SilentAt time.Time `json:"silentat,omitzero"` // it is Unknown
 	DrainAt  time.Time `json:"drainat,omitzero"`  // its pods have moved
@@ -135,7 +140,8 @@ func (c *cluster) timers() []timer {
 	for _, m := range c.Machines {
 		all = append(all,
 			timer{m.SettleAt, func(at time.Time) { c.settle(m, at) }},
-			timer{m.ReadyAt, func(time.Time) { c.ready(m) }})
+			timer{m.ReadyAt, func(time.Time) { c.ready(m) }},
+			timer{m.UpgradeAt, func(time.Time) { c.upgraded(m) }})
 		if !slices.Contains(c.undecided, m.ID) {
 			all = append(all, timer{m.JoinAt, func(at time.Time) { c.join(m, at) }})
 		}
@@ -194,7 +200,7 @@ func (c *cluster) machines() []cks.Machine {
 func (c *cluster) nodes() []cks.Node {
 	all := make([]cks.Node, len(c.Nodes))
 	for i, n := range c.Nodes {
-		all[i] = cks.Node{Name: n.Name, VMID: n.VMID, Ready: n.Ready, Pods: n.Pods}
+		all[i] = cks.Node{Name: n.Name, VMID: n.VMID, Ready: n.Ready, Pods: n.Pods, Version: n.Version}
 	}
 	return all
 }

@@ -54,6 +54,7 @@ type Timings struct {
 	Grace      time.Duration // a node's last sign of life to Unknown
 	Drain      time.Duration // moving the pods off a node
 	Recreate   time.Duration // a node object's deletion to its pods' return elsewhere
+	Upgrade    time.Duration // a node's upgrade: NotReady to Ready at the new version
 }
 
 // DefaultTimings are those of the lab in which the behaviour was observed,
@@ -67,13 +68,14 @@ var DefaultTimings = Timings{
 	Grace:      40 * time.Second,
 	Drain:      2 * time.Second,
 	Recreate:   5 * time.Second,
+	Upgrade:    15 * time.Second,
 }
 
 // at returns the durations at a speed, in the whole microseconds that the
 // memory's clock knows.
 func (t Timings) at(speed float64) Timings {
 	for _, d := range []*time.Duration{
-		&t.Boot, &t.Stop, &t.Join, &t.FirstReady, &t.Return, &t.Grace, &t.Drain, &t.Recreate,
+		&t.Boot, &t.Stop, &t.Join, &t.FirstReady, &t.Return, &t.Grace, &t.Drain, &t.Recreate, &t.Upgrade,
 	} {
 		*d = time.Duration(float64(*d) / speed).Truncate(time.Microsecond)
 	}

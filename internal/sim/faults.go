@@ -57,6 +57,7 @@ var operations = []operation{
 	{opJoin, joinFaults},
 	{"node.drain", drainFaults},
 	{"node.uncordon", callFaults},
+	{"node.upgrade", callFaults},
 	{"node.delete", callFaults},
 	{"node.list", callFaults},
 	{"autoscaler.set", callFaults},

@@ -128,6 +128,13 @@ func (w *World) Uncordon(ctx context.Context, clusterID, name string) error {
 	return w.actOn(ctx, opUncordon, clusterID, name, func(c *cluster, _ time.Time) error { return c.uncordon(name) })
 }
 
+// Upgrade sets out to give a node another Kubernetes version, for which its VM
+// needs the binaries ISO. It returns while the node is NotReady; in time that is
+// Ready at the new version. Asked again for the same one it does nothing.
+func (w *World) Upgrade(ctx context.Context, clusterID, name, version string) error {
+	return w.actOn(ctx, opUpgrade, clusterID, name, func(c *cluster, now time.Time) error { return c.upgrade(name, version, now) })
+}
+
 // Delete removes a node object. Its pods come back on other nodes.
 func (w *World) Delete(ctx context.Context, clusterID, name string) error {
 	return w.actOn(ctx, opDelete, clusterID, name, func(c *cluster, now time.Time) error { return c.forget(name, now) })

@@ -36,7 +36,7 @@ func (c *cluster) create(spec cks.MachineSpec) *machine {
 	}
 	m := &machine{
 		ID: spec.ID, Name: spec.Name, Role: spec.Role, Cores: spec.Cores, MemoryMB: spec.MemoryMB,
-		State: cks.VMStopped,
+		State: cks.VMStopped, Version: spec.Version,
 	}
 	m.IP, m.MAC = c.address()
 	if m.Role == cks.Worker && !c.Founded {
@@ -197,6 +197,7 @@ func (c *cluster) setOut(m *machine, at time.Time) {
 // until the grace period is over.
 func (c *cluster) fallSilent(m *machine, at time.Time) {
 	m.JoinAt, m.ReadyAt, m.Held = time.Time{}, time.Time{}, false
+	m.UpgradeAt, m.Target = time.Time{}, "" // cut off, its old version is what it boots with
 	n := c.nodeOf(m.ID)
 	if n == nil {
 		return

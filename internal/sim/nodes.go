@@ -52,6 +52,9 @@ func (c *cluster) ready(m *machine) {
 	m.ReadyAt = time.Time{}
 	n := c.register(m)
 	n.SilentAt, n.Ready = time.Time{}, cks.NodeReady
+	if m.Version != "" {
+		n.Version = "v" + m.Version
+	}
 	if n.Sick {
 		n.Ready = cks.NodeNotReady
 	}
@@ -149,7 +152,7 @@ func (c *cluster) forget(name string, now time.Time) error {
 func (c *cluster) setSick(n *node, sick bool) {
 	n.Sick = sick
 	m := c.machine(n.VMID)
-	if m == nil || !on(m.State) || !m.ReadyAt.IsZero() {
+	if m == nil || !on(m.State) || !m.ReadyAt.IsZero() || !m.UpgradeAt.IsZero() {
 		return // it is silent, or its kubelet is about to report by itself
 	}
 	n.Ready = cks.NodeReady

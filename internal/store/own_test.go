@@ -45,6 +45,8 @@ func TestWritesTouchOnlyTheirOwnRows(t *testing.T) {
 		}},
 		{"ObserveGone", func() error { return st.ObserveGone(ctx, own[2].ID, later) }},
 		{"RecordOfferings", func() error { return st.RecordOfferings(ctx, j, map[cks.Role]string{cks.Worker: medium.ID}, medium.ID) }},
+		{"NodeUpgraded", func() error { return st.NodeUpgraded(ctx, j, own[1].ID, "v1.34.1") }},
+		{"RecordVersion", func() error { return st.RecordVersion(ctx, j, v.Version.ID) }},
 		{"RecordAutoscaling", func() error { return st.RecordAutoscaling(ctx, j, cks.Autoscaling{Enabled: true, Min: 1, Max: 3}) }},
 		{"KeepLeases", func() error { _, err := st.KeepLeases(ctx, "tester", []cks.Job{j}, 2*time.Hour); return err }},
 		{"StepDone", func() error { return st.StepDone(ctx, j, "x", cks.Notes{Wanted: 3}) }},

@@ -21,6 +21,8 @@ var released = map[string]string{
 	"0003_events.down.sql":         "c36c4ee285235acc0c87a3c01b5ccdb93ce4fc3e47a30547796b8cb2e61dd649",
 	"0004_cancel.up.sql":           "87cc0251dad714946acaf551a7881a1bd6da103186684a942aabe738c40e4c4d",
 	"0004_cancel.down.sql":         "8c4da0b819685843ef6c04ed8663ed026d745535ed073628f9bf831bca77af67",
+	"0005_manual_upgrade.up.sql":   "7075abb307dc8fd3fddd1b5f43d2a4773d423a4a77b55fd9f6753274c2613505",
+	"0005_manual_upgrade.down.sql": "b762d62f3da995496acb6176f4015f661f3a57c09f288bd0c7275872b800beb6",
 }
 
 // A database that was migrated long ago, and one that is new, have the same

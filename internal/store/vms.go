@@ -9,7 +9,7 @@ import (
 // vmJSON reads a VM v with its offering o as a cks.VM.
 const vmJSON = `json_build_object('id', v.id, 'seq', v.seq, 'clusterid', v.cluster_id, 'name', v.name, 'role', v.role,
 	'external', v.external, 'offeringid', v.offering_id, 'cores', o.cores, 'memory', o.memory_mb,
-	'state', v.state, 'phase', v.phase, 'version', v.node_version, 'ip', v.ip_address, 'mac', v.mac_address,
+	'state', v.state, 'phase', v.phase, 'version', v.node_version, 'manualupgrade', v.manual_upgrade, 'ip', v.ip_address, 'mac', v.mac_address,
 	'created', v.created, 'updated', v.updated, 'removed', v.removed IS NOT NULL)`
 
 var (
@@ -42,12 +42,12 @@ var (
 func (q *Queries) AddVM(ctx context.Context, vm cks.VM) (cks.VM, error) {
 	id, err := scalar[string](ctx, q, `
 		INSERT INTO vms (id, cluster_id, name, role, external, offering_id, state, phase, node_version,
-			ip_address, mac_address)
+			ip_address, mac_address, manual_upgrade)
 		VALUES (coalesce(nullif($1, '')::uuid, gen_random_uuid()), $2, $3, $4, $5, $6, $7,
-			coalesce(nullif($8, ''), 'member'), $9, $10, $11)
+			coalesce(nullif($8, ''), 'member'), $9, $10, $11, $12)
 		RETURNING id::text`,
 		vm.ID, vm.ClusterID, vm.Name, vm.Role, vm.External, vm.OfferingID, vm.State, string(vm.Phase), vm.NodeVersion,
-		vm.IPAddress, vm.MACAddress)
+		vm.IPAddress, vm.MACAddress, vm.Manual)
 	if err != nil {
 		return cks.VM{}, refuse(err, "VM %s cannot be added", vm.Name)
 	}

@@ -741,6 +741,9 @@ type SimulatedNode struct {
 	// Ready status of its Ready condition: True, False or Unknown
 	Ready string `json:"ready"`
 
+	// Version the Kubernetes version of its kubelet, such as v1.33.1
+	Version string `json:"version,omitempty"`
+
 	// Vmid the ID of the virtual machine
 	Vmid string `json:"vmid"`
 }
@@ -778,9 +781,19 @@ type Simulation struct {
 	Vm []SimulatedVM `json:"vm"`
 }
 
+// StartKubernetesClusterAnswer defines model for StartKubernetesClusterAnswer.
+type StartKubernetesClusterAnswer struct {
+	Startkubernetesclusterresponse Accepted `json:"startkubernetesclusterresponse"`
+}
+
 // StartVirtualMachineAnswer defines model for StartVirtualMachineAnswer.
 type StartVirtualMachineAnswer struct {
 	Startvirtualmachineresponse Accepted `json:"startvirtualmachineresponse"`
+}
+
+// StopKubernetesClusterAnswer defines model for StopKubernetesClusterAnswer.
+type StopKubernetesClusterAnswer struct {
+	Stopkubernetesclusterresponse Accepted `json:"stopkubernetesclusterresponse"`
 }
 
 // StopVirtualMachineAnswer defines model for StopVirtualMachineAnswer.
@@ -792,6 +805,11 @@ type StopVirtualMachineAnswer struct {
 type Success struct {
 	// Success true when it was done
 	Success bool `json:"success"`
+}
+
+// UpgradeKubernetesClusterAnswer defines model for UpgradeKubernetesClusterAnswer.
+type UpgradeKubernetesClusterAnswer struct {
+	Upgradekubernetesclusterresponse Accepted `json:"upgradekubernetesclusterresponse"`
 }
 
 // VirtualMachine a virtual machine
@@ -1401,9 +1419,33 @@ type ScaleKubernetesClusterParams struct {
 	Starteventid StartEventID `form:"starteventid,omitempty" json:"starteventid,omitempty"`
 }
 
+// StartKubernetesClusterParams defines parameters for StartKubernetesCluster.
+type StartKubernetesClusterParams struct {
+	// Id the ID of the Kubernetes cluster
+	Id Reference `form:"id" json:"id"`
+
+	// Customjobid ID that the job is to have, a UUID in lower case that no job has; one is made if left out
+	Customjobid CustomJobID `form:"customjobid,omitempty" json:"customjobid,omitempty"`
+
+	// Starteventid accepted without effect; CloudStack's own use
+	Starteventid StartEventID `form:"starteventid,omitempty" json:"starteventid,omitempty"`
+}
+
 // StartVirtualMachineParams defines parameters for StartVirtualMachine.
 type StartVirtualMachineParams struct {
 	// Id the ID of the virtual machine
+	Id Reference `form:"id" json:"id"`
+
+	// Customjobid ID that the job is to have, a UUID in lower case that no job has; one is made if left out
+	Customjobid CustomJobID `form:"customjobid,omitempty" json:"customjobid,omitempty"`
+
+	// Starteventid accepted without effect; CloudStack's own use
+	Starteventid StartEventID `form:"starteventid,omitempty" json:"starteventid,omitempty"`
+}
+
+// StopKubernetesClusterParams defines parameters for StopKubernetesCluster.
+type StopKubernetesClusterParams struct {
+	// Id the ID of the Kubernetes cluster
 	Id Reference `form:"id" json:"id"`
 
 	// Customjobid ID that the job is to have, a UUID in lower case that no job has; one is made if left out
@@ -1420,6 +1462,21 @@ type StopVirtualMachineParams struct {
 
 	// Forced whether to power it off instead of shutting it down
 	Forced bool `form:"forced,omitempty" json:"forced,omitempty"`
+
+	// Customjobid ID that the job is to have, a UUID in lower case that no job has; one is made if left out
+	Customjobid CustomJobID `form:"customjobid,omitempty" json:"customjobid,omitempty"`
+
+	// Starteventid accepted without effect; CloudStack's own use
+	Starteventid StartEventID `form:"starteventid,omitempty" json:"starteventid,omitempty"`
+}
+
+// UpgradeKubernetesClusterParams defines parameters for UpgradeKubernetesCluster.
+type UpgradeKubernetesClusterParams struct {
+	// Id the ID of the Kubernetes cluster
+	Id Reference `form:"id" json:"id"`
+
+	// Kubernetesversionid the ID of the Kubernetes version to upgrade to; a patch of the cluster's version or one of the next minor version
+	Kubernetesversionid Reference `form:"kubernetesversionid" json:"kubernetesversionid"`
 
 	// Customjobid ID that the job is to have, a UUID in lower case that no job has; one is made if left out
 	Customjobid CustomJobID `form:"customjobid,omitempty" json:"customjobid,omitempty"`
@@ -1561,12 +1618,21 @@ type ServerInterface interface {
 	// ScaleKubernetesCluster Scale a cluster
 	// (POST /client/api/scaleKubernetesCluster)
 	ScaleKubernetesCluster(w http.ResponseWriter, r *http.Request, params ScaleKubernetesClusterParams)
+	// StartKubernetesCluster Start a cluster
+	// (POST /client/api/startKubernetesCluster)
+	StartKubernetesCluster(w http.ResponseWriter, r *http.Request, params StartKubernetesClusterParams)
 	// StartVirtualMachine Start a VM
 	// (POST /client/api/startVirtualMachine)
 	StartVirtualMachine(w http.ResponseWriter, r *http.Request, params StartVirtualMachineParams)
+	// StopKubernetesCluster Stop a cluster
+	// (POST /client/api/stopKubernetesCluster)
+	StopKubernetesCluster(w http.ResponseWriter, r *http.Request, params StopKubernetesClusterParams)
 	// StopVirtualMachine Stop a VM
 	// (POST /client/api/stopVirtualMachine)
 	StopVirtualMachine(w http.ResponseWriter, r *http.Request, params StopVirtualMachineParams)
+	// UpgradeKubernetesCluster Upgrade a cluster
+	// (POST /client/api/upgradeKubernetesCluster)
+	UpgradeKubernetesCluster(w http.ResponseWriter, r *http.Request, params UpgradeKubernetesClusterParams)
 }
 
 // Unimplemented server implementation that returns http.StatusNotImplemented for each endpoint.
@@ -1669,15 +1735,33 @@ func (_ Unimplemented) ScaleKubernetesCluster(w http.ResponseWriter, r *http.Req
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
+// StartKubernetesCluster Start a cluster
+// (POST /client/api/startKubernetesCluster)
+func (_ Unimplemented) StartKubernetesCluster(w http.ResponseWriter, r *http.Request, params StartKubernetesClusterParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
 // StartVirtualMachine Start a VM
 // (POST /client/api/startVirtualMachine)
 func (_ Unimplemented) StartVirtualMachine(w http.ResponseWriter, r *http.Request, params StartVirtualMachineParams) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
+// StopKubernetesCluster Stop a cluster
+// (POST /client/api/stopKubernetesCluster)
+func (_ Unimplemented) StopKubernetesCluster(w http.ResponseWriter, r *http.Request, params StopKubernetesClusterParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
 // StopVirtualMachine Stop a VM
 // (POST /client/api/stopVirtualMachine)
 func (_ Unimplemented) StopVirtualMachine(w http.ResponseWriter, r *http.Request, params StopVirtualMachineParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// UpgradeKubernetesCluster Upgrade a cluster
+// (POST /client/api/upgradeKubernetesCluster)
+func (_ Unimplemented) UpgradeKubernetesCluster(w http.ResponseWriter, r *http.Request, params UpgradeKubernetesClusterParams) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -3650,6 +3734,65 @@ func (siw *ServerInterfaceWrapper) ScaleKubernetesCluster(w http.ResponseWriter,
 	handler.ServeHTTP(w, r)
 }
 
+// StartKubernetesCluster operation middleware
+func (siw *ServerInterfaceWrapper) StartKubernetesCluster(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params StartKubernetesClusterParams
+
+	// ------------- Required query parameter "id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "id", r.URL.Query(), &params.Id, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "customjobid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "customjobid", r.URL.Query(), &params.Customjobid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "customjobid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "customjobid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "starteventid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "starteventid", r.URL.Query(), &params.Starteventid, runtime.BindQueryParameterOptions{Type: "integer", Format: "int64"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "starteventid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "starteventid", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.StartKubernetesCluster(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // StartVirtualMachine operation middleware
 func (siw *ServerInterfaceWrapper) StartVirtualMachine(w http.ResponseWriter, r *http.Request) {
 
@@ -3700,6 +3843,65 @@ func (siw *ServerInterfaceWrapper) StartVirtualMachine(w http.ResponseWriter, r 
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.StartVirtualMachine(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// StopKubernetesCluster operation middleware
+func (siw *ServerInterfaceWrapper) StopKubernetesCluster(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params StopKubernetesClusterParams
+
+	// ------------- Required query parameter "id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "id", r.URL.Query(), &params.Id, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "customjobid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "customjobid", r.URL.Query(), &params.Customjobid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "customjobid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "customjobid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "starteventid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "starteventid", r.URL.Query(), &params.Starteventid, runtime.BindQueryParameterOptions{Type: "integer", Format: "int64"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "starteventid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "starteventid", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.StopKubernetesCluster(w, r, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -3772,6 +3974,78 @@ func (siw *ServerInterfaceWrapper) StopVirtualMachine(w http.ResponseWriter, r *
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.StopVirtualMachine(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// UpgradeKubernetesCluster operation middleware
+func (siw *ServerInterfaceWrapper) UpgradeKubernetesCluster(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params UpgradeKubernetesClusterParams
+
+	// ------------- Required query parameter "id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "id", r.URL.Query(), &params.Id, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Required query parameter "kubernetesversionid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "kubernetesversionid", r.URL.Query(), &params.Kubernetesversionid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "kubernetesversionid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "kubernetesversionid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "customjobid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "customjobid", r.URL.Query(), &params.Customjobid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "customjobid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "customjobid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "starteventid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "starteventid", r.URL.Query(), &params.Starteventid, runtime.BindQueryParameterOptions{Type: "integer", Format: "int64"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "starteventid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "starteventid", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.UpgradeKubernetesCluster(w, r, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -3905,6 +4179,15 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 	})
 	r.Group(func(r chi.Router) {
 		r.Post(options.BaseURL+"/client/api/deleteKubernetesCluster", wrapper.DeleteKubernetesCluster)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/client/api/startKubernetesCluster", wrapper.StartKubernetesCluster)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/client/api/stopKubernetesCluster", wrapper.StopKubernetesCluster)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/client/api/upgradeKubernetesCluster", wrapper.UpgradeKubernetesCluster)
 	})
 	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/client/api/listKubernetesSupportedVersions", wrapper.ListKubernetesSupportedVersions)
@@ -4577,6 +4860,45 @@ func (response ScaleKubernetesClusterdefaultJSONResponse) VisitScaleKubernetesCl
 	return err
 }
 
+type StartKubernetesClusterRequestObject struct {
+	Params StartKubernetesClusterParams
+}
+
+type StartKubernetesClusterResponseObject interface {
+	VisitStartKubernetesClusterResponse(w http.ResponseWriter) error
+}
+
+type StartKubernetesCluster200JSONResponse StartKubernetesClusterAnswer
+
+func (response StartKubernetesCluster200JSONResponse) VisitStartKubernetesClusterResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type StartKubernetesClusterdefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response StartKubernetesClusterdefaultJSONResponse) VisitStartKubernetesClusterResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type StartVirtualMachineRequestObject struct {
 	Params StartVirtualMachineParams
 }
@@ -4616,6 +4938,45 @@ func (response StartVirtualMachinedefaultJSONResponse) VisitStartVirtualMachineR
 	return err
 }
 
+type StopKubernetesClusterRequestObject struct {
+	Params StopKubernetesClusterParams
+}
+
+type StopKubernetesClusterResponseObject interface {
+	VisitStopKubernetesClusterResponse(w http.ResponseWriter) error
+}
+
+type StopKubernetesCluster200JSONResponse StopKubernetesClusterAnswer
+
+func (response StopKubernetesCluster200JSONResponse) VisitStopKubernetesClusterResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type StopKubernetesClusterdefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response StopKubernetesClusterdefaultJSONResponse) VisitStopKubernetesClusterResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type StopVirtualMachineRequestObject struct {
 	Params StopVirtualMachineParams
 }
@@ -4644,6 +5005,45 @@ type StopVirtualMachinedefaultJSONResponse struct {
 }
 
 func (response StopVirtualMachinedefaultJSONResponse) VisitStopVirtualMachineResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpgradeKubernetesClusterRequestObject struct {
+	Params UpgradeKubernetesClusterParams
+}
+
+type UpgradeKubernetesClusterResponseObject interface {
+	VisitUpgradeKubernetesClusterResponse(w http.ResponseWriter) error
+}
+
+type UpgradeKubernetesCluster200JSONResponse UpgradeKubernetesClusterAnswer
+
+func (response UpgradeKubernetesCluster200JSONResponse) VisitUpgradeKubernetesClusterResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpgradeKubernetesClusterdefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response UpgradeKubernetesClusterdefaultJSONResponse) VisitUpgradeKubernetesClusterResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -4705,12 +5105,21 @@ type StrictServerInterface interface {
 	// ScaleKubernetesCluster Scale a cluster
 	// (POST /client/api/scaleKubernetesCluster)
 	ScaleKubernetesCluster(ctx context.Context, request ScaleKubernetesClusterRequestObject) (ScaleKubernetesClusterResponseObject, error)
+	// StartKubernetesCluster Start a cluster
+	// (POST /client/api/startKubernetesCluster)
+	StartKubernetesCluster(ctx context.Context, request StartKubernetesClusterRequestObject) (StartKubernetesClusterResponseObject, error)
 	// StartVirtualMachine Start a VM
 	// (POST /client/api/startVirtualMachine)
 	StartVirtualMachine(ctx context.Context, request StartVirtualMachineRequestObject) (StartVirtualMachineResponseObject, error)
+	// StopKubernetesCluster Stop a cluster
+	// (POST /client/api/stopKubernetesCluster)
+	StopKubernetesCluster(ctx context.Context, request StopKubernetesClusterRequestObject) (StopKubernetesClusterResponseObject, error)
 	// StopVirtualMachine Stop a VM
 	// (POST /client/api/stopVirtualMachine)
 	StopVirtualMachine(ctx context.Context, request StopVirtualMachineRequestObject) (StopVirtualMachineResponseObject, error)
+	// UpgradeKubernetesCluster Upgrade a cluster
+	// (POST /client/api/upgradeKubernetesCluster)
+	UpgradeKubernetesCluster(ctx context.Context, request UpgradeKubernetesClusterRequestObject) (UpgradeKubernetesClusterResponseObject, error)
 }
 
 type StrictHandlerFunc func(ctx context.Context, w http.ResponseWriter, r *http.Request, request any) (any, error)
@@ -5166,6 +5575,32 @@ func (sh *strictHandler) ScaleKubernetesCluster(w http.ResponseWriter, r *http.R
 	}
 }
 
+// StartKubernetesCluster operation middleware
+func (sh *strictHandler) StartKubernetesCluster(w http.ResponseWriter, r *http.Request, params StartKubernetesClusterParams) {
+	var request StartKubernetesClusterRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.StartKubernetesCluster(ctx, request.(StartKubernetesClusterRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "StartKubernetesCluster")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(StartKubernetesClusterResponseObject); ok {
+		if err := validResponse.VisitStartKubernetesClusterResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // StartVirtualMachine operation middleware
 func (sh *strictHandler) StartVirtualMachine(w http.ResponseWriter, r *http.Request, params StartVirtualMachineParams) {
 	var request StartVirtualMachineRequestObject
@@ -5185,6 +5620,32 @@ func (sh *strictHandler) StartVirtualMachine(w http.ResponseWriter, r *http.Requ
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(StartVirtualMachineResponseObject); ok {
 		if err := validResponse.VisitStartVirtualMachineResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// StopKubernetesCluster operation middleware
+func (sh *strictHandler) StopKubernetesCluster(w http.ResponseWriter, r *http.Request, params StopKubernetesClusterParams) {
+	var request StopKubernetesClusterRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.StopKubernetesCluster(ctx, request.(StopKubernetesClusterRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "StopKubernetesCluster")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(StopKubernetesClusterResponseObject); ok {
+		if err := validResponse.VisitStopKubernetesClusterResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
@@ -5218,225 +5679,258 @@ func (sh *strictHandler) StopVirtualMachine(w http.ResponseWriter, r *http.Reque
 	}
 }
 
+// UpgradeKubernetesCluster operation middleware
+func (sh *strictHandler) UpgradeKubernetesCluster(w http.ResponseWriter, r *http.Request, params UpgradeKubernetesClusterParams) {
+	var request UpgradeKubernetesClusterRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.UpgradeKubernetesCluster(ctx, request.(UpgradeKubernetesClusterRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UpgradeKubernetesCluster")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(UpgradeKubernetesClusterResponseObject); ok {
+		if err := validResponse.VisitUpgradeKubernetesClusterResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // Base64 encoded, compressed with deflate, json marshaled OpenAPI spec.
 // Stored as a slice of fixed-width chunks rather than one concatenated
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7H2LcuM2tuCvoLS3qpNcUk29bEuu1JZjOxNn0o+x3T17b7q3DJKghZgiNARptzrVVfs1+2H7JVs4AEiQ",
-	"BClKdncn86iptCWRwAFwzsF5n98HAVutWUKSjA8Wvw/IB7xaxwT+DuKcZySFv3m+WuF0M1gMWEKQ+mXg",
-	"DO5xnBPxQEx5dpf7JE1IRrh+NSV8zRIOTwQsT7LBYuQMGs8NFr/+PsCBemKAwxVNBs4Ac84CijMSJiR7",
-	"YOldgldksBiEZMVc9ZV4LM8YD3BMk1uSYD8m4WAR4ZgTRy8h26zFe6cxy8MXOMG3JBw4g4AlWcrihIVi",
-	"vSNnEKzzJF/5Ap7BWDyQEjG5+OSND9zRyPUOr0dHi4m38Lz/9DzPEw9xWp81JDxI6TqjLFHQDpxByFaY",
-	"is+Xr15dF58pjB6MydifYPcQj0J3iqdz9wh7oTuKvGASeNE8HI+KN9Y4W5ajkCRcMwq7tsyyNV88fz72",
-	"JkNvOBpNhiNvcTCdTp6L57IgVAv1nMESc5wkLMMCRF7ADcAczqdTPB1HbhREY3caTYk7n4yxSw792Zx4",
-	"h+OpL4ChaxyGKeEcdqec0fwJxjsKD4MDf4bdaTQh7jQcB+7cH2HXi+ZE/zYwceKepJwyuTPTcOyPghlx",
-	"vYPw0J2G4dSdB6Ox65GRfxB4wdifW19WiHI/Gk4mQwHuCgs8KI96RVYM0HnqzQ8GzsDALPFJ4haAcEA8",
-	"PI3mxB1FR747xfPQnQcHxB3jkT8JpuGMHEQDZ8BJek8DwqKIpDS5hVfDw6P5GM+m7tGBN3WnU+y7R0fz",
-	"sRsG4WgyO5wdjrDXfFWBsiIhzVfiZ/qRAMw8w5n45TJPEprcDpxBRlbrGGcEZvP8o+gAz8buJBoF7hSP",
-	"iDv3ZzN3Gs3IQXgYHMm90u+oaYI77uZ+nmS5oGaaZjmOVzhY0kTslJUse5FFSGKSkXXKMhJIQtDEQfk6",
-	"xpsKKbOQuKP5IfFnZD6ee09CLUssybKYuAXpl5u12H/OBNVf0VUe44wJ1gaTYfU/VyzLnYr/HIn/eMX/",
-	"RnVqGHnDEZCD+J6HYqU0wHG8ETyqAhHlmizNrz4IRMVx5esSwcXXCsnFXBq/Y8yzfB3az2W+mMz1uWzZ",
-	"94QGcOohESgp8Uqwjw9ZisNlsGaKq/363hnc4ow84I1e8ng2G45nU71zE/8wnAeHnjvHk8CdRbOJe+RP",
-	"xu48mgVeMI/GUZVZNHeORDiPs8EiS3MiKDgon/TGC2+08Dz9f18S7QrzO7F8gGQ29IbefsTced1wErAk",
-	"xOmGruU+ZCmOIhqoS+YvOeGZoDP58YKzGE7l03sbBeecpADZHB8ER3hK3Kk/EmxyhN2jaHLkTvA0mkUH",
-	"0SEejdXzCixNjvcrNVVwB9gxcAYfWSLPbhR5+CD0fPfQB54wJe5R5BF3Fh4Eh/4RnkfeSD1vLlZ8BoCf",
-	"aKBPnz7BASquUhcnFNtB6om6WFHjSnaZovpQG+cqL/gxfOJrIghm7Hnen4Wv2aSAPwGv682g9M0sLuZ/",
-	"s6uvy64+n0zz2UWZPzRj/QQMcY1TvCJawyq41e81/UG8j1iEsiVB6iH0sGScoJRwlqcB4ShjSHDKY4QT",
-	"li1JirIlTuANQY0kfcYR5ShiKUoZyxCskAu0FRP8IyfpphQNNCDOgAdLssICIrURPBOHORDABznP2Opn",
-	"5l+cNUG+OBMAZADAb8wXc2cMLfE9cRBGb95cnCGaoJg9kBQFmBP5dMLg4SXmx0hcC5SjFQ4JohGKSZQh",
-	"lmctIEtgfmM+DbeALbmnDWYB68WZ3mj5XPs+syTeVPeXPSSIfKA842hJUtICacHvTTD/IyXRYDH4H89L",
-	"Xfy5/JU/vyQRSUkSEACf8ksS5Cmn96S5AhwEZJ2RED3QbMnyDJEoIkF2LOBMYTvFrqobyA4e5WkxvmUj",
-	"fcZighMA5Y5sHlgaNsFY4zTT2yiGPQa8+435HJk/BavQgV/IvViw+NoYx0FiSsRSFJN7EreAq2HoPnNx",
-	"Yidx3IRUzI4NinDQw5JI8pHnDICWp88iAWy6KcgQJyFKWFZiA3to21kxHI7jbbsq+MwrxTSlEYYlGZFs",
-	"Aa/XMQ3gSn/+Gxcr+N0YjGZkxbdh00tj+MGnguvjNMWbATCl6g4pNo40H0cXZxz5GyTAhBNyEObwST/B",
-	"f/XeD8UX34v7h6Tvcs8bHzSe0B++vzg7lqNRjpRBxkHyVXH6QkEaoosMsXuSpjQkHDVvJfuOV+YcOIMP",
-	"bhCzPOQZDu7clMRKFBEHcyWHfNX2NKeCABeD6XA8GnoD4N23FgqUwqXGcPGMg6KUrdDoGNEMJYSEHL4G",
-	"nd4ONozclzu8gplxfJFk5Jakg08KtCuwGdTBS9kDIDFWoOEMrRjP0MzzHLHZ7ggIEsdxwULEgzXYO+BW",
-	"y3oE7Cn7jQTZdv6sHmxn0JLn4ZSIa0U9LTmzA2TrjtCK4IQjSZTWFcm39mbWPMNpdi64m209rdwarJRX",
-	"Au/UrZLztj2HGYB/1oCMWLrCQvOhSXYwLcU7Wuz1J2egFSngGpckyjkJe7AcZSKW3AfHpGHNrShonKQp",
-	"SwMwZszn87kzML6YTkbqc0Y+CHDfgBojTpF8IEGeEXTy+gIFbLUSZ2afDoU5vLGinAsWVYhVCDYlz2n4",
-	"C+WZEH7hVHqd5LkA6iThD3qzqod3vSRIyLA5yFUCIYtVLdDUG6EgJaE4FhxzQVmc3iY4ywXyTb0ZWpFs",
-	"yUIHTSceWuE14pskwx/E55EBPktRntwlAgUuzsSP4+Kz3hGWwv0jqDZbUq4vJgfNvIlA/BBn2BcCloBh",
-	"mWeZ2KCQPSQOmk08eZtlS/ElEVoamk1G4jWBm5wPkVjmHdnoNapZn3GkjxgueOAdsP7i5MuNBuQ6Ubgu",
-	"/l6nbE3SjEq0kzLbFmIXUiFIiAFOU0q4upb/IVQXJRU2b33xO03FnL+qWd4XjzFfELbg4xqyU9D9m/Bt",
-	"By4hD4Y/pAaH84UWCJjesco1PZVn11xhBa46mA9aitcIFzLCbcukHPNNEthGkBIVFdKSICcODA9hpMX1",
-	"uhSkuZtty0xdSIFkgwZoiNuHKLWu5kC9ZKiTNX2tx2jKUOJclGhRn11qZmo2Lg/8lt4TAILDyuDEHMSJ",
-	"gFJcDv5GvmDddJPRNhcaURKHsEg4RSon4zss80cxgm2JSh6yzVreXkiZqeVC/ZTlt0sBxlZkhuOvctwS",
-	"wYrDNZbfjfK8ifN4Te3QF4cDqEFLgafnjmkqs+xZm3ZfiIzl3AmIYCBQHSPscwIaP0lKRS5hYCZt3Or2",
-	"jZDnuAfl0wxxvLHiXj8aBRzcDXVpJqUeib5Pga3ys20e8csCSagcpLbRQTETHxVDcsQlShwQKx24rVla",
-	"3H9qm3tiNDxURewW1C0ZzNOeWkyS22zZfO8Wrj+eIfmAVBLUa00063v6Bau1Y0ALm6wySFDD9bLE4HwH",
-	"9qhPoONSWuU8Qz5Bgsisl9ET87rt6CgEVqdASomLBWoWSFlBR4Ghj0BC4zkrPgrG+zPzLXy0zWZZx4TS",
-	"ptjYDvXTdiFJG11gizG/IyHIvfZNDlZhJ4cHu4UJZUXrCmLMedfoTGhACnu72NKZOJhPhmup3+OlV6jX",
-	"ljzjpVWvAavpL7LLQ5Le+47XV6BtezfhGU6kr6Z7DKmX1O3I2Ge5tr+KA3r7AkyLW2az0xywlTsq9Kio",
-	"mG7PmdYpC6RGaFH14we84cizstLfmJ8SDp6jbuT4mfmX8kHzLalI12f00MOSxkQwOMoRTdA6Zbcp4Rxs",
-	"HyBLiFsiDwJCQhJKbVB/HWEak7AbWPuGSp5Rk1Uwkq84oGMqeaZlF9t20DPX4KCRCfq4BHiFP9BVvgLv",
-	"7oom8m/PtpAVRIGtxAaT9F66irrRUT4n8ZFyZZ8QKEMzQ0gTm55I54Vtidor1T2VeKoPm6sx+JKTOoYT",
-	"x/A4GKygAEWyyjoK1xGs5GCaAZjH1XVp2KRv8dNv6qfmPoCnYC/5W99T+0jfctYnlbxPBeeJNVTKmNTY",
-	"jQCe0ntiysVda73KwUTTwIGW0WwndMqSiN7mKSkCAVpB1E9y/eSjwWwf0QoqIN9fC8vfqbS3tMILj3fa",
-	"JTvxqGoTasC+ZXTbAs6Ucal2L6CMrojgZUshjrQFRQjxD725PgXdN8tIKt793+/ehb9PP7nin7H+51r+",
-	"s6j88+t/vhej/EeDf9ScHOrHUMkgZxDo0nvPZVzMo/e8sdvbxrXtNhhvLWhh2qLrZ1GR/7RMAM8XjECw",
-	"4Sm49Zv3ScfIgqf9dH39GhW8teV1aQO3q3QcPaTMVMaMO6UwcLda72B4Q6ZRAglZrbNN4a3WLLZT3bTO",
-	"bne7No6l5mysnnOxCnMvzY1pPegSI3EYUulTel1Zw1ZD/6Bh4BdX+B3ZyFuYCG2UJoXWLyUNc44RyBu1",
-	"b5rg3iu3yg5aVEXrYQ8JL5RhfZxWpSoNlvTepvqqo4eoLKu+u6uqstUcscTrNUlI2K6c9NYfeyg6f0yl",
-	"aTtU4MWzm2zuiSV24eLlj68c9PeTy5eIpej88vLVZYslnPRRrmF6dBUsSZjHJGw4JkIaIpo5iEbSci++",
-	"aLHrgSe2e8Y6CsO4xmeEk42h/kn3U0q6JtxikSrUSDnsEofiU1IV8iQEnK2Iz8INqCvPeNekdi2ocWeK",
-	"E3or41NfFCGujUFVTFzjYpL06JSH46Ar8PuC+++0MEX0NjXBNkB0zRbUK2PittFnqbFoRGEp4huekVU/",
-	"31UxVWGg0nE/VUNVh15TV3BKjUXurMEV37cx52u1YVUG3b4HPbbRZoXrnJ/bBPAt2ksG71klCzFsNx70",
-	"NrKXW2S7ze0r2mc1OiJsb21MLdu+5DLebGcNU17gvRZfWmvaxTIV7YgCJjgUq5kRGrabITpRpg7x5jMO",
-	"7xbCElh2CnHJ0ZGg+rEPOMjiDVJyTVOCGdskmOq5dci4SqqYTbzdxduNzeZUMiFLsmD3ITXYLzBXpYg2",
-	"MSLNScH9H7C4xBO7YFTPMOiGosbvmzgitK9bBlqXy+/o2mUqHsqFhD6xThDSPjnNC8WmSpYPGeEIjxI0",
-	"wVzeHtnQkp251W0vR3zGURmj3hzbktLZ5sSpDsoeEqTfJilK84TbxVwzM9SqDKpEURCvVE5WmTtqcQmY",
-	"yaRdXl54DskHbcSinjCj7rtlt8qQz2AH6nGbIGBlS7KBIGzE7BJIbea+YRhbZ7fOVabi2Ga4P339hjdR",
-	"5u0LDtYQGbTXHHQ33cVM3e3CLsPPd3p1gcKU3hNQp0OyjtmG2KNYOjUjiDEvv6mt9DGqEntIYKseryj1",
-	"HamfmrR9tDKXuT7Wm8tfmrhgMLyT1xfWAbMgpGveZRpoLqkay577MQ2QyuQhBUaKkSXGO8jfoIuzBYgi",
-	"Khq6/BnuXpaQ8mpXwZ5vXxjEv/uNYKRzt7Ma7SY3oLXfzlkQ9uc25WCPYTXmnP34zLZ5bbPU0+B2Nob0",
-	"YL7tFGvkilmJQ+LWxWuNXrsMuR2wfYa/I5s1pi0s+erqJzCJiSfAFhqz21twgCUoY9KZXsUxmxBnZPf3",
-	"2tgqoevM5z5T7CqO9JumUkig4f+MQ5IWw1dEArsT8gO3BuorPyYqaVllRMBYUlw1RCT74CqP0rYB8jfr",
-	"9SpO88UPXZfsiiYtUEuP66Og3unQrHFpZfpkX/zqkEMtGZB9R1X5oHb+SDN9M/SYdVdEbpvZOpX1JO0n",
-	"6CBdm0AALjAliPOwJVKgxZqVqcD5PkdppoRuCRVRT5ZmPolyPmMZJOB0Dd9ve/eaolFPwzaLILomTiqm",
-	"0cssUdc1m+5veYz90dg89sdc89V5++309rltM+nM3L7k+bEF4jJjtz/B2ceymTmViVMBa8xmMq421Xon",
-	"66d5T9W0U1N8VBygtJGWellxhTTx2KqgV/SpqoJtGmNrMtn7p7SL7GNs1KWqHmVutBqpLMGHxVx7GB+t",
-	"dq3thsjytbe6bIw9XqK32rydzPqJUpSz7UNdXL2SCSM048inCU5pWwYK60e3u4zYcotdEhxuWmSjXoYN",
-	"GdwlVUSZWYkzFBNslmIwZTma9BDnQHLbdeh+e9bvQDlZ4SSjwX2JaJYNUJHSNOMkjpwi+qUoZdTXMXYu",
-	"WQ1iKTqjXLOd5tv5es3SjJuSZ6u1B2sSRQFO5M2GK/ZEFiGVoGAPFleTLfFOc6xYSmTJBqiuZ1jULLN0",
-	"3Cv1A9A0VlKHgdUVaO37VF4LFcQ2EbJk7e/7MJ99OLRazVNxaLVQEvZB08eyas1ze7HqXyjPTtaUt8VY",
-	"QQ2BNeW9g6qMHKg62jTGet8GkA7k7IRKh3T2Bq0ID7UC1hiuDbrSa9oFXuEE7Q2f4Y21AWgZsBPC7dDt",
-	"BlkHVNshaopNXdB1F/XcSWCxQ90xwfYVXGli1vyl31LqPGCPNRUMrXtN7TO1La5ejKJrRTVLQe9lNApe",
-	"2BbROngb5FU9tBPwjppu/TVdO9htQ7dB/d9sC6xCSesNIYxmhas6jA2aF3h9nmRSyuvtsGiM8vLi1OYf",
-	"VpokpJKlEQ5Iwz1cFlHrrmsin7Na9et111oM7hB4al6mW2JFjeJttrta/aiFsw573nZ9Q+zebrZ8MWVp",
-	"ZbcrEkVxuI5MRFVk4e0Lw4RXgcaQM83qcjZ4XpycdgFU1J6zyv3yxx672cvW2m+M7WrIlnEqZe6eDO0q",
-	"tfLqo9ZK520LuytK6/WzFBnmoKoRSFlUTNBMFHNKOq7uSpM8bTyoUiFqf8fpgyzopqpEoVuScfSwpMGy",
-	"Ycw7RrIugipXgIUcf5uwFDaqFodnjT0qZrEmOPQ0JTFjyduywDpNkb3ntLFuXRLpB0XpzRphOyxJD6Zz",
-	"T4qaQCHOiJvR1aM2rF69qQRVK117DPYLkyewrXzRHkOXpZkayGvPg4HEhsdMxHtXZTPKRtVY0A7z/y0n",
-	"6UarVTL0sE2ogSpSRo5YHme76m0NptU1po3PALhbM89g1N2zzuQLoHfbwOyXdLYfxpgvPgUGfHIGVwGO",
-	"+ydiba/JtVce1pZhbRtYUzIslp92U6lh/Tl9/YY34vRjgu+JsqOyNUnskXRFgef68PC1rHIhxgfT6U8f",
-	"95xl14QZuKdzTvaIR1FFpu2htNJN+SFDGUN8yR46Chh8gcCYPk47ymXlVvpxS5UOdRAYcfqRwFEcl86U",
-	"AJaCcg4x09mS2G2zlKuEhD1Wy++F7Ebjfc4spiuaBet8vxNvs/ubNv/98Laf5b/PMcJvNpP31tWtU3ZP",
-	"IR4ouW1LUrAHC7Y4BU6CTNautbzAUnzbkrLDlzjtLZmr8lQGKVaTTcp5LAusIb2BlhXWUG5qFYEquFia",
-	"57c5VZvceB9DfGEJepQlvmZWsqOgMdUe9vf6zdPL+q6kBhKeFO4eyx5JpvOouMA9w77aPIP7BGPZKxhU",
-	"styLhZaTlKC/79q/UyyLLT/9zrVgqLjrWJS18DkBBG6Pwi5+Ll2RYouGYdoSpny/2r6GZkeLbsZSwqgX",
-	"2bnDL5Ui/PQ73O9SqHomjWxTFnZGJIvfEfh+rSeVglu9yZxloVVlAwLfOwpYIu0SC3Sd5sRBP4o7BrEU",
-	"vZElUr/UyanbwCQXmEavRm1K53G+ffF5DvMJVgv+YpxlOFhuy5LQoRQQYEE5Kt7qX+JTnO+ScVnobYdb",
-	"X7ynr8L+N7h5Zvptc7UdZ2YNo8GVe6M1+sctn9OBICkxU0n6XXGW28pW9wbbCt8XDBMRHCxLFggJcLLm",
-	"EFDbzsAA67eAkbRWxjAiS8CQJ7ea7zwzsETLzPerlpgZ5R5SFR4+yNITu8359sXWshaBDKJWDPN+ZYTO",
-	"kdSOYRlOa560VlVfPFp1dz1ez+8Y0w4uW/eFlq2fHNjWIa2wlkmgNdAemx1ah0uNZwOiFqxr8dQ1mfKj",
-	"0jhbShjubnuhSRm79IyjZlDoE1pg9plrVztMvZHXvtaYbaUnpDXmnz+nb+fDM+1RuoHZzofwaFOW2RTN",
-	"tuDyd1WNJIOsYsSSzydzdWeOVXO6hPAT0ZRnrb5re2O2PaxgZbvKbj82tuQeqkqafXFjD4dXvXdmB4wg",
-	"54QhCXXmmg7JhG4tLM84/RIQq3w7vnPC3Y6g2bLkKo1E20vYFPG62gXf9yidojtSpPr4WKsbmW0B+zHu",
-	"nSyie9wjPVQTR/myq03MaLWisHijJt1aNW4a2GdrBOz0FooFH7BV7d8lmQ1Uqoarfm8Gv3NK21PP3zMd",
-	"rQdz3iMtTXEc6GYnOMwjFrJn1toTQrBrDdsOIXSfAlMdw+mGjY2K8kX/xj3SxgQiPi5ZrH2E7e6FRuJX",
-	"UbbXqJhlSwYrHRImizU9BkrismejGUJRmwBhEaGLI5Bs7UmTveqhn3vkEVRp+3FejGY1IEsOQWPCPXwZ",
-	"25I7ba6M/2aJxT6M45jJXl7dGTVfyWHcRmQC6Fh51VrLtWydvx+baYNB3cV29nIS3uMkaMk+IkGe0mxz",
-	"m7J8zfcHv6VOEUt34yp1FKiurIgttENtP4pezkcZFb07yULM9KPo9CNro0419h4kCeTVgxCN878Sr8pF",
-	"+5jbRL6T1xcg7UOjOxKkJIOP37A8hbz7REjh3+ouf4AeMFAx6zLL1jKlX/Was6DZmv5VT1F2pNM8N97I",
-	"vMjiJ5Xi8P1E1pb7sKYpaesaXM5a7gvMJtvn0SRiTXiuZZMY6Al7ssZBpdbSM6jrIy99sJdyS40zPnyX",
-	"vEuMAk2qrALSxYQWQrxRzcsohzYvCPN3yc1fzq/R8yCmJMme4zX9n+qh77k12kq2MaXh9//v//xf+Ten",
-	"H8n3E/m3tjp+/xtnifxKLt58XO2P+OoG6mMWbb/8zbskYukKvX51dT1EPwmcBsO8CfgSKptxaN4pLTAq",
-	"EdFBN8Y6novpJoF6Ez6Qm2OkLTcywFZ2YgPtlw3fJWIrxDRievjdZ9kSFQ0qVZPedKPhkcPJJoYKMN0h",
-	"ECIbcAqFBuFovkPffXel1/7ddwtU68GmCyLdFBt04yAOGTPQaBa0LczRjfjr+3sc5+QG/cZoIn+/kbt7",
-	"4yD4ib9LEFqTNCBJ5pIkYNAhQjCPiqp2jH56cXLqXv10MpIoLyNdNNEdox8wJwfToazb/YOgM3hOjH5z",
-	"8vrir+f/tbg6P708v/7r+X/dINl4UW4WTXhGsOwvUyHdodyLl3hF+HffgTe03AWx6SucBUsYAeFko+DE",
-	"RvlaYHOyIxIBnFBx0mrkF3gtBhZDKSxHN4/pzCvwdIi+++4XyrNy4EbnJTW7tPrr536+evVS7qxZeDJj",
-	"axfKuopNduTZFahaPSGJuJqubobo72oHdAdMgZNQvpzCmesG4Q5KBKqiJI/jITrDglXEjN2hmN4RdNNW",
-	"Yv9Gr4JvkmCZsoTlYilFKypJMLpz4Q20wLhBQhtJAjJEr1kco5t/NCNwb3Sm+RCdFA0ddQURAXepeSk1",
-	"NAWyhpAf6EDk01BGz8uyyxlj2vggOJ0qB4pjcDYDwZ1rhCvvtpAF+YoIXnhTa4IsYYS2WpIG4IYTSExD",
-	"AuvUz3xjdoEUCG/s1LfOu+SmERF7o5mCwZ11vVxstDl9kHe4bFpmpEIb8HyD0U2eiy1f4Q3CMWfIJ3IL",
-	"QUtIcKwCXb51GmsEV90NkA1Hbc3FTIBUl7GbZgtovaTKjdPS+kvav6qDQJdxlyXxRqwkvTPgqfXmH75L",
-	"IPIrIMo/pq5ZeUu646EnVMA0Vvc+Xzx//vDwMMTw85Clt8/Vu/z5Lxen5y+vzuEdIaPQLCZSKRY3ndDZ",
-	"tBVwoJpbszVJoEXiYDL0hhPZd2IJwot50wSV/iYg3TFbGwLZB0UQEcqTiCaUCzZnIhCgdlXSMfsgA6on",
-	"TMbnqB37FrqCU17eZYoaj4vSuiQJ+bsELPYcJeRDhnhG1shnOaTEoIJ+HFT0skFjR1O5DKUF6UMg5sOS",
-	"IbliQXGSomG8rOBMocBmLFlSsU4wzTuq75J0H0CNbI5SErA0JKFibmKRPiEJ8sltnqgRBdsUl34kEFNc",
-	"CypZBtM4T8kCus/KQkQ6kuBdIiNkeIalpCf4MQjaYqHVZxHPaByjDMgpJSt2T0J4Ubb+1UZx3f/gJCap",
-	"LO2NubYoCTH8nZD+i7rqsIZgiZNbuHuTEOoc+EQKcSHCt9JXVAwP0DzA6sUYynIBfe3AwBAWAECzBudd",
-	"Alb6gm+o4dXD4lzE6cvO4DHm6tjNE1Lilzw3sZdiXsVEHTmbWiHLYzgf9i4RrIcTohix+CTRARpAwfWm",
-	"T5EkIVEnDE21JUZNJyPYDYGNBb5JOi8CMC5CQZlVulIdT4msb/PrluYGNapqkdZ1D6dST8zSnOzR5ryz",
-	"rb6R5P++1m587Hm7tRpvb5NUOO/FEvp3+LZ2Z7K0+tbc5EFQCpG9XY10TtsUxUqf667qAFa+EpJxwRAl",
-	"Igl1Cd+Kgx3ATkGP8gqXbbRpaue0L/CdUGk1NhV1xbiOWEFwVoDyDhIkCoSA7wj0mSQpEIakXSFxvH2B",
-	"fLKkSWiGgj/jyMfB3bCJt01Ie+BuMcYC3a+Gkvgd8SdEoqi/2Br+CAnPUrZxEOVsKOO05N8hkX9D5KbQ",
-	"DhwjiFP/DfxBfZDtMwNxX9JsI2chGfpmnWdq4TRRrkEpmN3SewL6F+gZ38rO6yEZRiy9FS/K0bmuvCNN",
-	"AN+2kJ+yxrRTX8Oi09YVKGOqv8oCDlWAJf5dXJ//r2t5wo5gjHizOHtzeXJ98eol+kaHucrvZ/xbB61x",
-	"QgMHBTHB6THIInprpEurMMi8faFuD3lzRIL3icfV/sHOFbF0lpXD7g12WuqSPaCVuPoyKsRUWl33MfIc",
-	"KRGCQajUA4DfZzSWi5KBdRaAtF29BKircWATutbCV5XbrQa0LPafbBCNCojb4DODFJ+UO9vKczg7hS48",
-	"dm0qUPZpl9UoEfH4q6ez/d2+109b9z3LFRQqe+Mjr50rIFCdJa5vnZJZv6/ta6mtlIur3Ez2rnwdioDs",
-	"Mo0wqhTYtxANWCgF/xf0brlpWmbect20VDQrI6g/D6+21HnvPXu1+80OkzZ9K2XlUr3Lkmx9gsBjaJu+",
-	"cA1+XkFRFU1xdq0qeAwV7pSJsoZV3ftqK0j9+Rhso0rR1rXWQx9ghWXV2UyXVyjzpFTOXzu3bYZ/9F1w",
-	"M4e+e+HN6kKOfYKSWp8nRt0J2/bY85iO0ajHPaNLnO60WKhF8KkLkErni36Q1Oqw7g/ROiWB3HFJj33r",
-	"kGvj4QNN2jw51cqx+4AokKME0U0Jhkt1kHNSLYretbuW7gXHyEPfwEcVgNlsQPJtj0OoVL/dc3l1y+Bg",
-	"MZgOx9J+1k3ZOqyrVkcap6RgxtKcQFW4zvYFmbVidmZhljMwrskdiv5b2axqKLCjbtOj9YrcK501A+BU",
-	"kqGsBw8u64BTGzyGs33H4zV6wKn5VYBk9T6SVipt3dJdV9tFfu2Lb9u4VjhHcyuclcwAuYPsIbGADd/g",
-	"OC76KRn+rRaQy/ikvUUUGbkEzgE52P7QGPFQT0AOtbYaKYMe9127KKMSBEUnTL/Au05cPbM/xFuUmXLM",
-	"XvENRR26ZoxD0zymIwwvzjg4bHU1pmNt/QRXqPQfw4/gzSp838X7HdsjXtPP8cGu9Fk0LYgZDpGPY5wE",
-	"8orBaElvl/EG4XtMIaitFI0ThJGsCqA5drGgLlD1ZGIuPVUZzb8TeaimRxitU3oPMZwrfEtQSm4pz9JN",
-	"L3BCFtyRVL+Sp/FuIEDUJVwHUsB+OkjK4MUdwFljzh9YGj41NHrcfdkXRqcvL5A2EwDp9YIiSGjlpSfR",
-	"QSz08PW4gwzK0OrZ4zYpJBmm8e70f3KFqvUrG51fesGBeVH9utywbYXKdhYmZH2bSJmRn3HpEw4pvxMs",
-	"6S8/HJeRJjpyhkQRCTLgsoU49gxe4eoOytCKheC37GCwYiJ4qa4sbV2jxWRbpkyxRGkcDVE3zZOtq5HB",
-	"fSAHyAA/G/SVWOXdxaXiJLZoqDK26WfmX5z1eRzMV1CsWTz/eCMkyI2ddb2o0L8P59Mpno4jNwqisTuN",
-	"psSdT8bYJYf+bE68w/HUHw0c5QBcDGb+KJqHE+IejLHnTqMj350Hk8j1olF0EHnRAR6NBjtYNe2GuXbT",
-	"pj7/0msf4BSqCFCp8TyBtw1gKv3Nhu2zBLRh/ExV815L89W6HVS6fnawg54VvqIW0yfNoBdX0/DZNtVO",
-	"PuLexscvYPnr5YQoFEKGlAcQGY2TcFLvz1pK4lWuIpgRxE+AGYRxOYSKvb5lreoYwUm+3k9nbNHFjBWR",
-	"D+s8uSXFioowFjtH3Gh4cYcMCiM+EuA/NDeUdNDJDTWH86LDIJpEnnuEZzN3GnmBi0fYcw/xYTSJ5niM",
-	"Z7MdONyZnQK/KoeTMO3N4XRZhDpfi1U7CgHWLbHwMYgMRUZgIDd8DKCyQ5hMzolThNnStBL3qqOiALNv",
-	"6T0ZolOAAELj1rAuGZ4IMT82Z1AB5g7eH9lmRQYzZgziALvdP+16waNx2dbVA6Lvfm22HcpSSu6JjrVO",
-	"U5JkqCyPhJNG/I9T3CfyuIG36PaDEKc0hAQveE8lWxVrtwS06k3eKxKpEXxkDxZq3jmVAqvvu9/Um9gA",
-	"zzN76TtohMBzSyBCfFw2oC+BlBtrEXjfCxhU7sqoP+uotXdpiTUKio4tj+YLYsJyvJIpnOIMx+w2J81o",
-	"o+p+bif8+ilzHQV3LxUPQDEHsVhc3DIWsoWCjUPsJGNQBmAmnvsrmmUy9BMCnTO6ghBqgR1tQg3cRKFq",
-	"gLST9V8moDcv8xKigvtxkt7reHGA7OJMKDLkAwnyTFbRtLtehPyyErPDAE9sEOh7t9+RDZhDejyqDb89",
-	"HpVW2X7iAuWXJMhTTu9Jn8cBgaDy1NZHIc+r53NXQhV+IgZva5BUfAloXpT1GUDgRZn1KxW10Avn0Shw",
-	"R4EfudNgSqRAM/ePonF4hA/JyBs4g2AlHmbprQ4FLxFhiNd0qLjBMOckHZby01BJDkN7renTVWikFC8G",
-	"bWkUZi7yYjAOxmTsT7B7iEehO8XTuXuEvdAdRV4wCbxoHo5H1baVi8Hlq1fXhnp6FB0FB/M5cX2CfXca",
-	"BL6LD0eBO55MpqMDMg/92Vw+vk5ZoBj2woNv5IUXQCkQ+Y3xu4XSFoODYBRNiIfdg4lQhn3fc/HsiLhe",
-	"NMPjYB4e+IeHZQr2YjDHB8ERnhJ36o+IOw1H2D2KJkfuBE+jWXQQHeLRePCIu6LWeas9OJUfq2QYIylS",
-	"mn6eJHAI7hEjdP83yaa741bjSneuHlcJtNNS5djupQSo+uPZbwxj8KegUHuPMH1yzqD4HYhVMey/vvnh",
-	"/PLl+fX51fD0lzdX1+eXw6vTk1/OhYyw01k3+pi1HHYmW5I9zZHKHWeR2m/jSFWTsfZD3XagD1IKWK9J",
-	"Iu5/6fh+KGSABaRThFRK/46QweUfAoGH6Ecay8rebOXThAzRObiPAExxjz6k4t5PlNf3XZKlOOE4MCOs",
-	"Ilw46TKUkTjmCyAH8XrMdEYGfAO/QmSJeFwAJSQXCbzKYTwptQXxzArirGUigBCkcaJg017Bq2BJwhxS",
-	"S4rIK/G1kD10VoT5w6nSdcTzEZI5chcvf3z1LkFCnjm/vHx1eayzFFkSIgkKTUMpasGKoQYU5kK/Ikk2",
-	"RBbkPL08P7k+R9+AYCIAWLGUOEiayMJvHTFfG047tl/Ozn85vz530NsXw6vrk8tr9der1zLhTVrVdeLb",
-	"Upmo5V4Vay6WLGaHpao0N52ZKQNIVJivuW3YZ3mGOFsRn4UbRGJOnpWWNJYKYMTx2ZZ0fXJ9vjCyUCiX",
-	"mZcywQZimB3kb9Qps1T8LVPScJKAr1wf1N9PLl8WRQIpV2ky5WKMnyCBpQ2kl6/OzocnZ2dwuG2/X56/",
-	"ePUWAAdnqsyEhbB9ytGtzLr9Dv386ofh6cnL0/NfFuX2PODEyCMUojlg94lGXp/ELLnlOq5DxwtIS1ll",
-	"U3WZL7H9x0g784AyFVnTzEHvBrKy+bsBOIBUSyAABWqMQtIz0LaAS9EtJOzc0UQRSdvJwY+wIw7cdCxP",
-	"uSQQaeCDL81ccluijcHNdjKgwnZ12Uyf1kaqOz52Rp4ATE6RRPywZDE5RtV7UuVAZkuoNm+DflvMSRMG",
-	"SQJVIATnciRZaObVMh+8vduEoG0RA2e+rt7XAgnBaUwFl8BIzFkYc+F3wWoyrnLTgJ+3BiyFTwqx6bKW",
-	"t4SE/1gQNOQKxrFeUanHU+NWAbqSGehd+/xFqWBbBgZL7YkL5VWkeVnLklLCWZ7qlmq7x2MdtvgArDA4",
-	"qKF+AdOtlgHqBnT/0LHDttAxm5f2GCXMgD4NlvR+ixNdPfOkzhTTeV9JG4a8XZ2aquU7mqEVwa3Rr2Fe",
-	"FOLfjeYu2t3hTwogSbJ0o7q3PQLCf2UTkIy26wfGV7IXNXtC1zTRNpORJjBtym8z2kzHi/GoMNpU0FX5",
-	"g6I8jjeFFyZEqim83X2sKxlrA87TmIGkAw9Pglk0G7szfDRxp75H3CM8nbizYObPQy8aE7DKSFFiMRDC",
-	"hxTniDKdHYSj6Ah7gTsBMw1YzUKPuIfBOJr6R3guTWcGl+8dRqHfKbJ1Vsz4VjE2m7teVWAbFEpQ6WZo",
-	"tSmY9RLVge9lZthiYpCoV7EoaRYlpcsnsz/sZHawRAp0myAsxaJqjoiGncGqIVgm/ozhFl8hvKI7La6m",
-	"U+zrJnVsXV06p9Vpypd5klCZqQ6adbvcme0IgiVy36kG7Qv1pRpb8rlj9v99L/8h72V4Q5UStM2oH3se",
-	"FHS2E2NuEuoWL7F66kuw6aBke7awkm5m3Ux93O4JaCZ6KnXUbPnY4Rnomn1f1q2LJH0F1r179iik+1Iz",
-	"8lYXqRJ6mk52OAZ1HxpuJypB42N7lG2RCvxlUn9jBt4CSyF6Fa9TXhCj4WQE9bCsLnVZzYGTFU4yGpTH",
-	"2HlPPB0X/kr6Q+na5Rp7NCnZlYr2F4BKLGrE6No7WnjewvO0GgGS8zQc+6NgRlzvIDx0p2E4defBaOx6",
-	"ZOQfBF4w9udYNtqCx0eBhw/xIXEnkee70wmeuUe+P3FnYzLFY+KREIRzypkuGjEaTibDkVtihvuD6jzm",
-	"Xly9ks9q8fpS9WBb0cRoeDOGL3QfgbE3PSpLUsjRoQZuFWMWg/InNXpZL1ntGde9naCvpYqXVT8tsaqi",
-	"8H7fm6HBB7qvCH3eX+KKsHDsHW4LW2vSLVdEPT+eO6rQ0UftQ377Yts10Zh2p7vB0hj3C90M1vT6dpG+",
-	"DujTCfR/ei5ZK4nQwhobDWt/rbQuH5ttrsae5zn9uKXZCFwZayrtvQdj6IzloCn6yw/NMtv6HeCi4eHR",
-	"fIxnU/fowJu60yn23aOj+dgNg3A0mR3ODkfYq7ceLgYo+mIXX5TdrtVXlR7W6jvNP6fe/KC8bklI85XR",
-	"vlg/3ez0rFs7a25atG6udGrWrZl3ZZt1IunmlQUGfAlm2eBd/UMzLU0QtjBKWw+CR5lD6iDsxDSb7VW+",
-	"EM9sVIVqkaB5C6TcsdU+PlblJxOWQYFLCAFhtzK3Q1b+FUshH9YxhKFpArOume++aP7oVevq6/VGCP0O",
-	"6pFWn9okVpPPVcbWaxIeo9cp4crTJHUVMxBEHIBKDepyTO5sILI1qPgDKEfWiiJfpjhIv3p3tmJxRnhJ",
-	"s6lBd42mr1wEr9X9KfRnlZYs6+qrVDJ6D73I+9B9mdVsScNudn+qdZz4t73wz24vLDpt7Sbe1Dj7Fk2w",
-	"dpd9CSHn7QtTrHlbg8Au3RRdYrbINLJzS2HfqlgF/RaxRY69k7DSwe+/IK+vtyf6XP6YViZXWgYr1sO2",
-	"CA/j9/YQj38K7RHQ0K4yyq5Dv1p6bhlGoy6FbhR5+CD0fPfQHwXuFE+JexR5xJ2FB8Ghf4TnkTdqachU",
-	"S+ILyYq5CpUrbazMvlUtbarUSOp56Da1qx4GaN3NnmAfvwRP+qh4QA9ly5b62MaYPltaZpWLdWRj/ovX",
-	"hocFGKXh8zirpFn94ROriiCQztSqP2X+FRxVmrJUJmLNJp4jPysjl0WDEBxLheO/Wd+mOBSsQCqOupuE",
-	"Vriho4TAtFq+F0xTfFfvOWmkgo13Tufqzf3+1qTXrYlcT8Dp/i7b2ejUlIBBC/qt6VpAQ5UWA1Zed7Vk",
-	"Dyq7h3wAgUxVXqy1GHDgGWjFZNqgBUS67YnkgUv2gFiUkUR2PCtYnmzRze9keogt778G8SNjcqQy90er",
-	"x/40rNFat1y7qkg6WPz63hkEOI6labtYYe8wuFLwKY5IVZWSHRigMSwMiNX/XMGu3Kn4z5H4j1f8bzSC",
-	"ZcsW7vuBY0o+Yhx3ND8k/ozMx3PBItcs5IPFRGwtDgXJXKfQk2BXEO9X+wLYfx7wZspOFy2inWWBhfdT",
-	"mtF2ktn+VqGqboZVo/knYF6XBIc2dvIk9ertnR3byzRdyaaTWNdsdVAqN9RBXFoloRVSTNJsW0H7RdFU",
-	"BXpR1WpZc0c1X+LvEnG0Yfm9fq3hMxBTc+gLV7qch+hCNWlC3xQF5N6+QNAC7iH5tiyoyulH8i4RN6mc",
-	"QBZikZPqSrWqH5QtcaplJ/+5q1D1KNAurhBZ464aVfgvVJG9rcvAEt8TBxW1WJUFJ4jzsN1g/5Rl22vu",
-	"HQUytLNhCtX3dPHIko0pwnpQS2RAH0uw2L5dvEANHHi8N8isvF1WyYTGs4W0ALXXjyFJNE8hr5UlDlrR",
-	"BPZB8JEV/iD/Tonqz9BmKypZV9lNerfF/2BalKqLUZFfqAVPwdBgxuu0xo89KR6u8IengEpu8SOg+kOX",
-	"dwNM61XdrZeC2l/6sWvpX7W4G4D0GatXwtHVsgvbRSLZkwfXXQpN7cw27OcKFfi8woGNbf6xqUcMp7ZP",
-	"7Z6NdPxxNMYenrmTYOpJm8ccT0bu6DA4IuPIC47wdBfSaR7416UbAQ80pOv0Q7URTg11m1TD1v2Jhq17",
-	"0kxj0H8ekmktgLqGpt/i3KNIt0+HBjDLPMug1UgG6kvLciKWBlsSiv8EFMvW2wl2NsHzYHxI3FE4m7hT",
-	"PCHuUTg5cg/wJJgEh3gajXa66xrY9pXpla2fkFw/lU4toBtObxOc5SkZLH59L07Yx5wG8OG9DPHUFCa7",
-	"aj+HY1WANBrZaY8zVq1R7RkrZFNEIJf4atzaTbKQxlvTT1NUVoVSDKU1V40mPSj2cXT5pc5iS+VQrQUW",
-	"rpfEGj5Yvto4pxaIVCEgaIwMxF8OUfrimu/+KPBKbnZKwB3Q1tnWkX3SxBzl0KXF6NP7T/8/AAD//w==",
+	"7H2JcuM4suCvILQvorr7kSrqsg5Hx4bb5ZnxTNfxbFfNvtdVGwZJ0EKbIvQI0i7VREXs1+yH7ZdsIAHw",
+	"BClSVh1zxUSXJZFAAshM5J1/G3hss2URiRI+WP1tQD7izTYk8LcXpjwhMfzN080Gx7vBasAigtQvA2vw",
+	"gMOUiAdCypP71CVxRBLC9asx4VsWcXjCY2mUDFYja1B7brD67W8D7KknBtjf0GhgDTDnzKM4IX5EkkcW",
+	"30d4QwargU82zFZficfShHEPhzS6IxF2Q+IPVgEOObH0EpLdVrx3HrLUf4kjfEf8gTXwWJTELIyYL9Y7",
+	"sgbeNo3SjSvgGYzFAzERk4tPzvjEHo1sZ34zWqwmzspx/t1xHEc8xGl1Vp9wL6bbhLJIQTuwBj7bYCo+",
+	"X71+fZN9pjC6NyZjd4LtOR759hRPl/YCO749Chxv4jnB0h+Psje2OFnno5DI3zIKu7ZOki1fPX8+diZD",
+	"ZzgaTYYjZ3UynU6ei+cSz1cLdazBGnMcRSzBAkSewQ3AzJfTKZ6OAzvwgrE9DabEXk7G2CZzd7Ykznw8",
+	"dQUwdIt9Pyacw+7kMxZ/gvEW/tw7cWfYngYTYk/9sWcv3RG2nWBJ9G+DIk48kJhTJndm6o/dkTcjtnPi",
+	"z+2p70/tpTca2w4ZuSee443dpfFlhSgPo+FkMhTgbrDAg/yoN2TDAJ2nzvJkYA0KmCU+SdwCEE6Ig6fB",
+	"ktijYOHaU7z07aV3QuwxHrkTb+rPyEkwsAacxA/UIywISEyjO3jVny+WYzyb2osTZ2pPp9i1F4vl2PY9",
+	"fzSZzWfzEXbqrypQNsSn6Ub8TD8RgJknOBG/XKVRRKO7gTVIyGYb4oTAbI67CE7wbGxPgpFnT/GI2Et3",
+	"NrOnwYyc+HNvIfdKv6Om8e65nbpplKSCmmmcpDjcYG9NI7FTRrLsRBY+CUlCtjFLiCcJQRMH5dsQ70qk",
+	"zHxij5Zz4s7Icrx0jkItayzJMpu4AenXu63Yf84E1V/TTRrihAnWBpNh9T9bLMueiv8sxH+c7H+jKjWM",
+	"nOEIyEF8z32xUurhMNwJHlWCiHJNlsWvPgpExWHp6xzBxdcKycVcGr9DzJN065vPZbmaLPW57Nn3iHpw",
+	"6j4RKCnxSrCPj0mM/bW3ZYqr/fbBGtzhhDzinV7yeDYbjmdTvXMTd+4vvbljL/HEs2fBbGIv3MnYXgYz",
+	"z/GWwTgoM4v6zpEAp2EyWCVxSgQFe/mTznjljFaOo//vSqLdYH4vlg+QzIbO0DmMmFuvG048Fvk43tGt",
+	"3IckxkFAPXXJ/DElPBF0Jj9echbCqXz+YKLglJMYIFviE2+Bp8SeuiPBJkfYXgSThT3B02AWnARzPBqr",
+	"5xVYmhwfNmoq7x6wY2ANPrFInt0ocPCJ77j23AWeMCX2InCIPfNPvLm7wMvAGanni4sVnwHgIw30+fNn",
+	"OEDFVarihGI7SD1RFSsqXMksU5QfauJc+QU/hk98SwTBjB3H+XvhayYp4O+A13VmUPpmFhfzv9jVt2VX",
+	"X06m+eKizHfNWD8DQ9ziGG+I1rAybvW3iv4g3kcsQMmaIPUQelwzTlBMOEtjj3CUMCQ45SnCEUvWJEbJ",
+	"GkfwhqBGEj/jiHIUsBjFjCUIVsgF2ooJ/jsl8S4XDTQg1oB7a7LBAiK1ETwRhzkQwHspT9jmz8y9fFEH",
+	"+fKFACABAH5nrpg7YWiNH4iFMHr79vIFohEK2SOJkYc5kU9HDB5eY36KxLVAOdpgnyAaoJAECWJp0gCy",
+	"BOZ35lJ/D9iSe5pgFrBevtAbLZ9r3mcWhbvy/rLHCJGPlCccrUlMGiDN+H0RzH+LSTBYDf7H81wXfy5/",
+	"5c+vSEBiEnkEwKf8inhpzOkDqa8Aex7ZJsRHjzRZszRBJAiIl5wKOGPYTrGr6gYyg0d5nI1v2EiXsZDg",
+	"CEC5J7tHFvt1MLY4TvQ2imFPAe9+Zy5HxZ+8jW/BL+RBLFh8XRjHQmJKxGIUkgcSNoCrYWg/c3FiZ2FY",
+	"h1TMjgsUYaHHNZHkI88ZAM1PnwUC2HiXkSGOfBSxJMcG9ti0s2I4HIb7dlXwmdeKaUojDIsSItkC3m5D",
+	"6sGV/vx3Llbwt8JgNCEbvg+bXhWGH3zOuD6OY7wbAFMq75Bi40jzcXT5giN3hwSYcEIWwhw+6Sf4b86H",
+	"ofjiZ3H/kPh96jjjk9oT+sPPly9O5WiUI2WQsZB8VZy+UJCG6DJB7IHEMfUJR/VbybzjpTkH1uCj7YUs",
+	"9XmCvXs7JqESRcTBXMshXzc9zakgwNVgOhyPhs4AePedgQKlcKkxXDxjoSBmGzQ6RTRBESE+h69BpzeD",
+	"DSN35Q6vYWYcXkYJuSPx4LMC7RpsBlXwYvYISIwVaDhBG8YTNHMcS2y2PQKCxGGYsRDxYAX2FrjVsp4A",
+	"e8x+J16ynz+rB5sZtOR5OCbiWlFPS85sAdnaI7QhOOJIEqVxRfKtg5k1T3CcXAjuZlpPI7cGK+W1wDt1",
+	"q6S8ac9hBuCfFSADFm+w0HxolJxMc/GOZnv92RpoRQq4xhUJUk78DixHmYgl98EhqVlzSwoaJ3HMYg+M",
+	"GcvlcmkNCl9MJyP1OSEfBbhvQY0Rp0g+Ei9NCDp7c4k8ttmIMzNPh/wU3thQzgWLysQqBJuSptT/lfJE",
+	"CL9wKp1O8kIAdRbxR71Z5cO7WRMkZNgU5CqBkNmqVmjqjJAXE18cCw65oCxO7yKcpAL5ps4MbUiyZr6F",
+	"phMHbfAW8V2U4I/i86gAPotRGt1HAgUuX4gfx9lnvSMshvtHUG2yplxfTBaaOROB+D5OsCsELAHDOk0S",
+	"sUE+e4wsNJs48jZL1uJLIrQ0NJuMxGsCNzkfIrHMe7LTa1SzPuNIHzFc8MA7YP3ZyecbDch1pnBd/L2N",
+	"2ZbECZVoJ2W2PcQupEKQED0cx5RwdS3/t1BdlFRYv/XF7zQWc/6mZvmQPcZcQdiCj2vIzkH3r8O3H7iI",
+	"PBb8IRU4rK+0QMD0llVu6bk8u/oKS3BVwXzUUrxGOJ8Rblom5ZjvIs80gpSoqJCWBDlxYHgIIy2uV6Ug",
+	"zd1MW1bUhRRIJmiAhrh5iFzrqg/USYY629I3eoy6DCXORYkW1dmlZqZm4/LA7+gDASA4rAxOzEKcCCjF",
+	"5eDu5AvGTS8y2vpCA0pCHxYJp0jlZLzHMv8gRjAtUclDplnz2wspM7VcqBuz9G4twNiLzHD8ZY6bI1h2",
+	"uIXlt6M8r+M83lIz9NnhAGrQXODpuGOaygx71qTdZyJjPncEIhgIVKcIu5yAxk+iXJGLGJhJa7e6eSPk",
+	"OR5A+TRBHO+MuNeNRgEH+6EuTaTUI9H3GNgqP5vmEb+skITKQmobLRQy8VExJEtcosQCsdKC25rF2f2n",
+	"trkjRsNDZcRuQN2cwRz31EIS3SXr+nt3cP3xBMkHpJKgXqujWdfTz1itGQMa2GSZQYIarpclBuc92KM+",
+	"gZZLaZPyBLkECSIzXkZH5nX70VEIrFaGlBIXM9TMkLKEjgJDn4CEheeM+CgY75+Za+CjTTbLKibkNsXa",
+	"dqif9gtJ2ugCW4z5PfFB7jVvsrfxWzk82C2KUJa0Li/EnLeNzoQGpLC3jS29EAfzueBa6vZ47hXqtCXP",
+	"eG7Vq8Fa9BeZ5SFJ713H6yrQNr0b8QRH0lfTPobUS6p2ZOyyVNtfxQG9ewmmxT2zmWkO2Mo9FXpUkE13",
+	"4EzbmHlSIzSo+uEj3nHkGFnp78yNCQfPUTty/Jm5V/LB4ltSka7O6KDHNQ2JYHCUIxqhbczuYsI52D5A",
+	"lhC3ROp5hPjEl9qg/jrANCR+O7DmDZU8oyKrYCRfsUDHVPJMwy427aBTXIOFRkXQxznAG/yRbtINeHc3",
+	"NJJ/O6aFbCAKbCM2mMQP0lXUjo7yOYmPlCv7hEAZmhSENLHpkXRemJaovVLtU4mnurC5CoPPOalVcOIU",
+	"PA4FVpCBIlllFYWrCJZzMM0AisfVdmmYpG/x0+/qp/o+gKfgIPlb31OHSN9y1qNK3ueC84QaKmVMqu2G",
+	"B0/pPSnKxW1rvU7BRFPDgYbRTCd0zqKA3qUxyQIBGkHUT3L95JPBbB7RCCog318yy9+5tLc0wguPt9ol",
+	"W/GobBOqwb5ndNMCXijjUuVeQAndEMHL1kIcaQqKEOIfentzDrpvkpBYvPu/37/3/zb9bIt/xvqfG/nP",
+	"qvTPb//+QYzybzX+UXFyqB99JYO8gECXznsu42KevOe13d43rmm3wXhrQIuiLbp6FiX5T8sE8HzGCAQb",
+	"noJbv36ftIwseNqfbm7eoIy3NrwubeBmlY6jx5gVlbHCnZIZuButdzB8QaZRAgnZbJNd5q3WLLZV3TTO",
+	"bna71o6l4mwsn3O2iuJeFjem8aBzjMS+T6VP6U1pDXsN/YOagV9c4fdkJ29hIrRRGmVav5Q0inOMQN6o",
+	"fFMH90G5VXpoUSWthz1GPFOG9XEalarYW9MHk+qrjh6isoz6bl9VZa85Yo23WxIRv1k56aw/dlB0vk+l",
+	"aT9U4MUzm2weiCF24fLVH15b6K9nV68Qi9HF1dXrqwZLOOmiXMP06NpbEz8NiV9zTPjURzSxEA2k5V58",
+	"0WDXA09s+4xVFIZxC58RjnYF9U+6n2LSNuEei1SmRsph19gXn6KykCch4GxDXObvQF15xtsmNWtBtTtT",
+	"nNA7GZ/6MgtxrQ2qYuJqF5OkRys/HAtdg98X3H/nmSmis6kJtgGia/agXh4Tt48+c41FIwqLEd/xhGy6",
+	"+a6yqTIDlY77KRuqWvSaqoKTayxyZwtc8UMTc75RG1Zm0M170GEbTVa41vm5SQDfo70k8J5RshDDtuNB",
+	"ZyN7vkWm29y8okNWoyPCDtbG1LLNS87jzXprmPIC77T43FrTLJapaEfkMcGhWMWMULPdDNGZMnWIN59x",
+	"eDcTlsCyk4lLlo4E1Y99xF4S7pCSa+oSzNgkwZTPrUXGVVLFbOL0F293JptTzoQMyYLth1Rjv8BclSJa",
+	"x4g4JRn3f8TiEo/MglE1w6Adigq/r+OI0L7uGGhdNr+nW5upeCgbEvrEOkFI+2zVLxSTKpk/VAhHeJKg",
+	"Ceby5siGhuzMvW57OeIzjvIY9frYhpTOJidOeVD2GCH9NolRnEbcLOYWM0ONyqBKFAXxSuVk5bmjBpdA",
+	"MZm0zcsLzyH5oIlY1BPFqPt22a005DPYgWrcJghYyZrsIAgbMbMEUpm5axjG3tmNc+WpOKYZHs7fvOV1",
+	"lHn3koM1RAbt1Qftp7sUU3fbsKvg5zu/vkR+TB8IqNM+2YZsR8xRLK2aEcSY599UVvoUVYk9RrBVT1eU",
+	"uo7UTU3aP1qey1wd6+3Vr3VcKDC8szeXxgETz6db3mYaqC+pHMueuiH1kMrkIRlGipElxlvI3aHLFysQ",
+	"RVQ0dP4z3L0sIvnVroI9370sEH//G6GQzt3MarSbvACt+XZOPL87t8kHewqrKc7Zjc/sm9c0SzUNrrcx",
+	"pAPzbabYQq6YkTgkbl2+0ejVZ8j9gB0y/D3ZbTFtYMnX138Ck5h4AmyhIbu7AwdYhBImnellHDMJcYXs",
+	"/k4bWyZ0nfncZYq+4ki3aUqFBGr+z9AncTZ8SSQwOyE/cmOgvvJjopyWVUYEjCXF1YKIZB5c5VGaNkD+",
+	"ZrxexWm+/KXtkt3QqAFq6XF9EtS9Ds0Yl5anT3bFrxY51JAB2XVUlQ9q5o800TdDh1n7InLTzMapjCdp",
+	"PkEL6doEAnCBKV6Y+g2RAg3WrEQFznc5ymJK6J5QEfVkbuaTKOcylkACTtvw3bb3oClq9TRMswiiq+Ok",
+	"YhqdzBJVXbPu/pbH2B2Ni8f+lGu+PG+3nd4/t2kmnZnblTw/NUCcZ+x2JzjzWCYzpzJxKmALsxUZV5Nq",
+	"3cv6WbynKtppUXxUHCC3keZ6WXaF1PHYqKCX9Kmygl00xlZksg/HtIscYmzUpaqeZG40GqkMwYfZXAcY",
+	"H412rf2GyPy1d7psjDleorPavJ/MuolSlLP9Q11ev5YJIzThyKURjmlTBgrrRrd9Rmy4xa4I9ncNslEn",
+	"w4YM7pIqosysxAkKCS6WYijKcjTqIM6B5NZ36G571u1AOdngKKHeQ45ohg1QkdI04SQMrCz6JStl1NUx",
+	"diFZDWIxekG5Zjv1t9PtlsUJL0qejdYerEkUeTiSNxsu2RNZgFSCgjlYXE22xr3m2LCYyJINUF2vYFEz",
+	"zNJyr1QPQNNYTh0FrC5Ba96n/FooIXYRIXPW/qEL8zmEQ6vVHItDq4USvwuaPpVVa57biVX/SnlytqW8",
+	"KcYKaghsKe8cVFXIgaqiTW2sD00A6UDOVqh0SGdn0LLwUCNgteGaoMu9pm3gZU7QzvAVvLEmAA0DtkK4",
+	"H7p+kLVAtR+iutjUBl17Uc9eAosZ6pYJ9q/gWhOz5i/dllLlAQesKWNo7WtqnqlpcdViFG0rqlgKOi+j",
+	"VvDCtIjGwZsgL+uhrYC31HTrrumawW4augnq/2J7YBVKWmcIYTQjXOVhTNC8xNuLKJFSXmeHRW2UV5fn",
+	"Jv+w0iQhlSwOsEdq7uG8iFp7XRP5nNGqX6271mBwh8DT4mW6J1a0ULzNdFerH7Vw1mLP269viN3rZ8sX",
+	"U+ZWdrMikRWHa8lEVEUW3r0smPBK0BTkzGJ1ORM8L8/O2wDKas8Z5X75Y4fd7GRr7TbGfjVkzzilMndH",
+	"Q7tSrbzqqJXSefvC7rLSet0sRQVzUNkIpCwqRdCKKGbldFzelTp5mnhQqULU4Y7TR1nQTVWJQnck4ehx",
+	"Tb11zZh3imRdBFWuAAs5/i5iMWxUJQ7PGHuUzWJMcOhoSmKFJe/LAms1RXae08S6dUmkXxSl12uE9ViS",
+	"HkznnmQ1gXycEDuhmydtWLV6Uw6qVroOGOxXJk9gX/miA4bOSzPVkNecBwOJDU+ZiHeuylYoG1VhQT3m",
+	"/4+UxDutVsnQwyahBqpIFXLE0jDpq7fVmFbbmCY+A+DuzTyDUftnnckXQO82gdkt6ewwjCm+eAwM+GwN",
+	"rj0cdk/E2l+T66A8rD3DmjawomQYLD/NptKC9ef8zVtei9MPCX4gyo7KtiQyR9JlBZ6rw8PXssqFGB9M",
+	"p3/6dOAsfRNm4J5OOTkgHkUVmTaH0ko35ccEJQzxNXtsKWDwFQJjujjtKJeVW+mnPVU61EFgxOknAkdx",
+	"mjtTPFgKSjnETCdrYrbNUq4SEg5YLX8QshsNDzmzkG5o4m3Tw068ye5ftPkfhrfdLP9djhF+M5m8965u",
+	"G7MHCvFA0V1TkoI5WLDBKXDmJbJ2reEFFuO7hpQdvsZxZ8lclacqkGI52SSfx7DACtIX0LLEGvJNLSNQ",
+	"CRdz8/w+p2qdGx9iiM8sQU+yxFfMSmYULEx1gP29evN0sr4rqYH4Z5m7x7BHkuk8KS7wwLCvJs/gIcFY",
+	"5goGpSz3bKH5JDnoH9r27xzLYsvH37kGDBV3HQuSBj4ngMDNUdjZz7krUmzR0I8bwpQfNvvXUO9o0c5Y",
+	"chj1Ilt3+JVShI+/w90uhbJnspBtyvzWiGTxOwLfr/GkYnCr15mzLLSqbEDge0cei6RdYoVu4pRY6A/i",
+	"jkEsRm9liVTjybU5/Ooubj2jkHpDkuT48dDsq/4SyKEunCJFwjR6w9S+t2LMu5dfBl+OsFpwSeMkwd56",
+	"XyKGjtaAGA7KUfZW9yqi4kDXjMtacj0EC/Gevm27CwnFM9NvF1fbcmbGSB1cupoaA4zs/DkdaxKTYrZK",
+	"t1vUcCGaSutgU239jCcjgr11zmUhx06WNQLy6g0M3C4GMKLG4hsFygZbodxq3ntm4LqGmR82DWE5ygOl",
+	"ikh8lNUt+s357uXeyhmejNNWPPlhU4jOI7EZwxIcJ90NCuLpL2BQaB+2Ee6yC7AV6LIn8DgQN4xpBpdt",
+	"e+wy236JTW4btQnorlvMtkff4cYhjbDmSb0V0J6a7VuFS41nAuLt9i7Gfnf7XCqfP/5Z7x3YBH0ldNzg",
+	"N67f309KKm4oqNnfEkijPJLuGUf1EOUj2gMPmauvVbDaVu5Q2+C+QijSNviPn2Ha+/CK1lHdTq/3ITzZ",
+	"sFps0WdacP67qo2TQI47YtGXE8/b8xjLGYZCTg5ozJPGSApzm8ADbLJ589T2qApsyIRVdV274sYB7tdq",
+	"J9cWGEEk9n3i6zxKHSAMvYNYmnD6NSBW2Z+8d/pnT9BMOZultrbNBZWqqnnno7SyXl2B6iplrLVVbFLZ",
+	"jXH3ss8fcI900GItFVlRbqlHy/WtxRsVRcho/6GeebZa+Fhn/UnwAVMPiT6plaB91wJHDmbwvRMsjz1/",
+	"x+TIDsz5gCRJxXGgt6LgME9YyIE5lEeEoG9F5RYh9JByZy3D6fahtf4GWTfRA5IYBSI+LXWxeYT9zq5a",
+	"GmJWRLpQv82Umpi7x4ostui/UhKXOTeyIBQ1CRAGETo7AsnWjpp6WA1EPiCrpUzbT/Op1WtTGTJaahMe",
+	"4Fnbl2pscqz9F4sM3gochkx2lmvP7/pG4QtNRCaADpWPt7F40N75u7GZJhjUXWxmL2f+A468hlw44qUx",
+	"TXZ3MUu3/HDwG6pmsbgfV6miQHllWaSrGWrzUXRyhcsY/f4kCxH8T6LTT6yJOtXYB5AkkFcHQiyc/7V4",
+	"VS7axdwk8p29uQRpH9ouEi8mCXz8gaUxVIGIhBT+o+45CegBA2WzrpNkKwtMqM6HBjTb0r/oKfL+iJrn",
+	"hjuZpZv9pBJufp7ISocftzQmTT2s81nzfYHZZDNHGgWsDs+NbFkEHYrPttgrVf56BlWm5KUPpnVuqLjH",
+	"h++j91GhXJgq8oF0aauVEG9UKz3KoekQwvx9dPvHixv03AspiZLneEv/p3roZ26M/ZNNdan/8//7P/9X",
+	"/s3pJ/LzRP6tDX4//85ZJL+Siy8+rvZHfHUL1VqzJnTu7n0UsHiD3ry+vhmiPwmcBh9OEfA11Nnj0EpW",
+	"WmBUWqyFbgvreC6mm3jqTfhAbk+RttzIcG/ZFxC0XzZ8H4mtENOI6eF3lyVrlLVLVS2j452GRw4nW2oq",
+	"wHS/SoizwTGUvYSj+Qn99NO1XvtPP61QpSOgLs91m23QrYU45G9B22PQtjBHt+Kvnx9wmJJb9Dujkfz9",
+	"Vu7urYXgJ/4+QmhLYo9EiU0ij0G/EsE8SqraKfrTy7Nz+/pPZyOJ8jLuShPdKfoFc3IyHcoq8r8IOoPn",
+	"xOi3Z28u/3Lxn6vri/Ori5u/XPznLZJtQOVm0YgnBMtuRyXSHcq9eIU3hP/0E/jm810Qm77BibeGERCO",
+	"dgpOXCimDGxO9ucigBMqal+N/BJvxcBiKIXl6PYpfaIFng7RTz/9SnmSD1zrA6Zml8Z3/dyfr1+/kjtb",
+	"LIOasK0NRYbFJlvy7DJULZ+QRFxNV7dD9Fe1A7ofq8BJKKZP4cx1u3oLRQJVUZSG4RC9wIJVhIzdo5De",
+	"E3Tb1PDhVq+C7yJvHbOIpWIpWWM0STC6j+YtNGS5RUIbiTwyRG9YGKLb/67Hg9/qugdDdJa1F9X1bATc",
+	"ueal1NAYyBoC0KAflkt9mcshi4AnjGnjg+B0qjgtDiEuAQjuQiNcfrf5zEs3RPDC20pLbgkjNHmTNAA3",
+	"nEBi6hNYp37mh2JPUoHwhZ360Xof3dbis281UyhwZ129GRea7j7KO1y20Csk5hfg+QGj2zQVW77BO4RD",
+	"zpBL5BaClhDhUIVd/WjV1ghe3VsgG46aWt0VAVI9727rDcn1kko3TkMjOmn/Kg8CPe9tFoU7sZL4vgCP",
+	"YLJ5X3xBVRCH6BHloFLXrLwl7fHQESpgHKp7n6+eP398fBxi+HnI4rvn6l3+/NfL84tX1xfwjpBRaBIS",
+	"qRSLm25QCNIZqFbrbEsiaNg5mAyd4UR2QVmD8FK8abxStx2Q7pipKYbsyiOICKVRQCPKBZsrIhCgdlnS",
+	"KXblBlSPmIwGUjv2I/Sopzy/yxQ1nmaFnknk8/cRWOw5isjHBPGEbJHLUkjQQhn9WCjrrITGlqZyGdgN",
+	"0odAzMc1Q3LFguIkRcN4ScaZfIHNWLKkbJ1gmrdUFzDpPoCK7RzFxGOxT3zF3MQiXUIi5JK7NFIjCrYp",
+	"Lv1AIKa4FlTqFqZhGpMV9EKWZbF00Mn7SMZr8QRLSU/wYxC0xULLzyKe0DBECZBTTDbsgfjwomxErY3i",
+	"uhvHWUhiWWgec21REmL4eyH9Z1X+YQ3eGkd3cPdGPlTdcIkU4nyE76SvKBseoHmE1YsxlOUCuiyCgcHP",
+	"AIDWIdb7CKz0Gd9Qw6uHxbmI05d96kPM1bEXT0iJX/LcxF6KeRUTteRsaoUsDeF82PtIsB5OiGLE4pNE",
+	"B2hHBtebPkUS+USdMLR4lxg1nYxgNwQ2Zvgm6TyL1bn0BWWW6Ur13yWy2tJve1ptVKiqQVrXHcVyPTGJ",
+	"U3JA0/1KXk7WYhTyrwslJz5Umt+PHadf4/vmpl1Z6IFYQvd+88ZeYYbG85qbPApKIbLTcCG52DRFttLn",
+	"usc/gJVuhGScMUSJSEJdwnfiYAewU9Axv8Rla03DmjntS3wvVFqNTVmVO66DmxCcFaC8hQSJAiHgewJd",
+	"T0kMhCFpV0gc714il6xp5BcTE55x5GLvfljH2zqkHXA3G2OFHjZDSfyW+BOCf9RfbAt/+IQnMdtZiHI2",
+	"lCF98m+fyL8hjlhoB1YhpFj/DfxBfZDNXD1xX9JkJ2chCfphmyZq4TRSrkEpmN3RBwL6F+gZP4p9goEC",
+	"Ft+JF+XoXNeBkiaAHxvIT1ljmqmvZtFp6lGVMNXtZwWHKsAS/65uLv7XjTxhSzBGvFu9eHt1dnP5+hX6",
+	"QQfVyu9n/EcLbXFEPQt5IcHxKcgiemukSyszyLx7qW4PeXMEgveJx9X+wc5lYZeGlcPuDXotdc0e0UZc",
+	"fQkVYiotr/sUOZaUCMEglOsBwO8TGspFyRhMA0Darp4D1NbGsg5dYxm20u1WAVq2noh2iAYZxE3wFeNZ",
+	"j8qdTcVirF6hC09dm4qpPu6yagVLnn71tDZjPPT6aeoFabiCfGVvfOK1cw0EqmsW6FsnZ9YfKvuaayv5",
+	"4ko3k7lHZIsiIHueI4xK7R4MRAMWSsH/Bb0bbpqGmfdcNw319fJg+y/Dqw1dBzrPXu7F1GPSum8lr6Or",
+	"d1mSrUsQeAxN02euwS8rKKoSPlbfGpenUG9RmSgrWNW+r6by6F+OwdZqZu1dazX0AVaY10BOdLGPPGtP",
+	"ZaA2c9t6+EfXBdcrOrQvvF7ryjJPkFPr86hQBcW0PeasulM06nDP6IK7vRYLlTE+twFS6sPSDZJKVeDD",
+	"IdrGxJM7Lumxa1V8bTx8pFGTJ6dcx/gQEAVy5CDaMcFwqQ5STsol+tt219BL4xQ56Af4qAIw6+1wfuxw",
+	"CKVazAcur2oZHKwG0+FY2s/aKVuHdVWqmuOYZMxYmhOoCtfZv6Bi5aLeLMxwBoVrskcLCiObVe0teuo2",
+	"HRoByb3SCVYATilvznjw4LL2ODXBU3C29zzeQkdCNb8KkCzfR9JKpa1bugdws8ivffFNG9cI52hphLOU",
+	"GSB3kD1GBrDhGxyGWXevgn+rAeQ8PulgEUVGLoFzQA52ODSFeKgjkEOlyUvMhGbfuosyKkFQdMT0C7zt",
+	"xNUzh0O8R5nJx+wU35BVRazHONTNYzrC8PIFB4etrg12qq2f4AqV/mP4EbxZme87e79le8Rr+jk+6Euf",
+	"WQuNkGEfuTjEkSevGIzW9G4d7hB+wBSC2nLROEIYyRoVmmNnC2oDVU8m5tJT5dH8vchDteDCaBvTB4jh",
+	"3OA7gmJyR3kS7zqB4zPvnsT6lTQO+4EAUZdwHUgB+3iQ5MGLPcDZYs4fWewfGxo97qHsC6PzV5dImwmA",
+	"9DpB4UW09NJRdBADPXw77iCDMrR69rRN8kmCadif/s+uUbmaaq0PUSc4MM9qsecbtq9sXm9hQlZbCpQZ",
+	"+RmXPmGf8nvBkv74y2keaaIjZ0gQEC8BLpuJY8/gFa7uoARtmA9+yxYGKyaCl6rK0t41Gky2ecoUi5TG",
+	"URN14zTauxoZ3AdygAzwM0FfilXuLy5lJ7FHQ5WxTX9m7uWLLo+D+QpKh4vnn26EBLmxNYeVCv17vpxO",
+	"8XQc2IEXjO1pMCX2cjLGNpm7syVx5uOpOxpYygG4GszcUbD0J8Q+GWPHngYL1156k8B2glFwEjjBCR6N",
+	"Bj2smmbDXLNpU59/7rX3cAwFJ6jUeI7gbQOYcn9zwfaZA1ozfsaqlbShFXDVDipdPz3soC8yX1GD6ZMm",
+	"0BmubvhsmqqXj7iz8fErWP46OSEyhZAh5QFEhTZeOKp2C84l8TJXEcwI4ifADMK4HELFXt+xRnWM4Cjd",
+	"HqYzNuhihRWRj9s0uiPZirIwFjNH3Gl4cYsMCiM+EeDvmhtKOmjlhprDOcHcCyaBYy/wbGZPA8ez8Qg7",
+	"9hzPg0mwxGM8m/XgcC/MFPhNOZyE6WAOp4s6VPlaqJqjCLDuiIGPQWQoKgQG8oKPAVR2CJNJObGyMFsa",
+	"l+JedVQUYPYdfSBDdA4QQGjcFtYlwxMh5sfkDMrA7OH9kU1/ZDBjwiAOsN3906wXPBmXTT1mIPrut3oT",
+	"rCSm5IHoWOs4JlGC8mJdOKrF/1jZfSKPG3iLboYJcUpDSPCC91SyVbZ2Q0Cr3uSDIpFqwUfmYKH6nVMq",
+	"9/uh/U29iTXwHCFBb2N2J1RxC40QeG4JRIiPVSRgCUi5sQaB94OAQeWujLqzjkqzoYZYIy/rH/RkviAm",
+	"zMfLmcI5TnDI7lJSjzYq7+d+wq+eMtdRcA9S8QAUsxALxcUtYyEbKLhwiK1kDMoAzMRTd0OTRIZ+QqBz",
+	"QjcQQi2wo0mogZvIV+24eln/ZQJ6/TLPIcq4Hyfxg44XB8guXwhFhnwkXprImq5m14uQXzZidhjgyAaB",
+	"rnf7PdmBOaTDo9rw2+FRaZXtJi5QfkW8NOb0gXR5HBAIipTtfRTyvDo+dy1U4SMxeFO7ruxLQPOsrM8A",
+	"Ai/yrF+pqPmOvwxGnj3y3MCeelMiBZqluwjG/gLPycgZWANvIx5m8Z0OBc8RYYi3dKi4wTDlJB7m8tNQ",
+	"SQ5Dc+Xz841fSCleDZrSKIq5yKvB2BuTsTvB9hyPfHuKp0t7gR3fHgWON/GcYOmPR+UmqqvB1evXNwX1",
+	"dBEsvJPlktguwa499TzXxvORZ48nk+nohCx9d7aUj29j5imGvXLgG3nheVAKRH5T+N1AaavBiTcKJsTB",
+	"9slEKMOu69h4tiC2E8zw2Fv6J+58nqdgrwZLfOIt8JTYU3dE7Kk/wvYimCzsCZ4Gs+AkmOPRePCEu6LS",
+	"B645OJWfqmSYQlKkNP0cJXAI7pFC6P7vkk23x62GpV5xHa4SaO6mKvc9SAlQdWs03xiFwY9BoeaOdfrk",
+	"rEH2OxCrYth/efvLxdWri5uL6+H5r2+vby6uhtfnZ79eCBmh11nXuuo1HHYiG+Qd50jljrNA7XfhSFXL",
+	"u+ZD3Xegj1IK2G5JJO5/6fh+zGSAFaRT+FRK/5aQweUfAoGH6A80lHXm2calERmiC3AfAZjiHn2Mxb0f",
+	"Ka/v+yiJccSxV4ywCnDmpEtQQsKQr4AcxOsh0xkZ8A38CpEl4nEBlJBcJPAqh/Es1xbEMxuIs5aJAEKQ",
+	"xpGCTXsFr7018VNILckir8TXQvbQWRHFH86VriOeD5DMkbt89YfX7yMk5JmLq6vXV6c6S5FFPpKg0NiX",
+	"ohasGGpAYS70KxIlQ2RAzvOri7ObC/QDCCYCgA2LiYWkicz/0RLzNeG0ZfrlxcWvFzcXFnr3cnh9c3Z1",
+	"o/56/UYmvEmruk58WysTtdyrbM3ZksXssFSV5qYzM2UAiQrzLW4bdlmaIM42xGX+DpGQk2e5JY3FAhhx",
+	"fKYl3ZzdXKwKWSiUy8xLmWADMcwWcnfqlFks/pYpaTiKwFeuD+qvZ1evshKHlKs0mXwxhZ8ggaUJpFev",
+	"X1wMz168gMNt+v3q4uXrdwA4OFNlJiyE7VOO7mTW7U/oz69/GZ6fvTq/+HWVb88jjgp5hEI0B+w+08jr",
+	"kpBFd1zHdeh4AWkpK22qLvMltv8UaWceUKYia5pY6P1A1tl/PwAHkGpQBaBAOVpIegbaFnApuoWEnXsa",
+	"KSJpOjn4EXbEgpuOpTGXBCINfPBlMZfclGhT4Ga9DKiwXW020+PaSHX/0dbIE4DJypKIH9csJKeofE+q",
+	"HMhkDb0PTNDvizmpwyBJoAyE4FyWJAvNvBrmg7f7TQjaFingzLfV+xogITgOqeASGIk5M2Mu/C5YTcJV",
+	"bhrw88aAJf+oEBdd1vKWkPCfCoKGXMEw1CvK9XhauFWArmQGets+f1Uq2JeBwWJz4kJ+FWle1rCkmHCW",
+	"xrrBX/94rHmDD8AIg4Vq6hcw3XIZoHZADw8dmzeFjpm8tKcoYgXoY29NH/Y40dUzR3WmFJ33pbRhyNvV",
+	"qalavqMJ2hDcGP3qp1lbiH40d9nsDj8qgCRK4p3qJfgECP+ZTUAy2q4bGN/IXlTvUF7RRJtMRprAtCm/",
+	"yWgzHa/Go8xoU0JX5Q8K0jDcZV4YH9K3BZ4a3ce6krE24BzHDCQdeHjizYLZ2J7hxcSeug6xF3g6sWfe",
+	"zF36TjAmYJWRosRqIIQPKc4RZTo78UfBAjuePQEzDVjNfIfYc28cTN0FXkrTWYHLdw6j0O9k2TobVvhW",
+	"MTaTu15VYBtkSlDuZmi0KRTrJaoDP8jMsMfEIFGvZFHSLEpKl0ezP/QyOxgiBdpNEIZiURVHRM3OYNQQ",
+	"DBN/wXCLbxBe0Z4WV9EpDnWTWqYeQ63T6jTlqzSKqMxUB826We5MeoJgiNy3ykH7Qn0px5Z86Zj9f93L",
+	"3+W9DG+oUoKmGfVjz72Mznox5jqh7vESq6e+Bpv2crZnCitpZ9b11Mf9noB6oqdSR4sNSFs8A22zH8q6",
+	"dZGkb8C6+2ePQrovLUbe6iJVQk/TyQ6noO5D+/dIJWh8ao6yzVKBv07qb8jAW2AoRK/idfILYjScjKAe",
+	"ltGlLqs5cLLBUUK9/Bhb74njceFvpD/krl2usUeTklmpaH4BqMSgRoxunMXKcVaOo9UIkJyn/tgdeTNi",
+	"Oyf+3J76/tReeqOx7ZCRe+I53thdYtmTDR4feQ6e4zmxJ4Hj2tMJntkL153YszGZ4jFxiA/COeVMF42Q",
+	"rQDtHDPsX1STOvvy+rV8VovXV6pd34ZGhYY3Y/hC9xEYO9NFXpIiazRYxZjVIP9JjZ7XS1Z7xnUbMOiy",
+	"quJl1U9rrKoofDj0ZqjxgfYrQp/317giDBy7x21hapS754qo5sdzSxU6+qR9yO9e7rsmatP2uhsMbZq/",
+	"0s1gTK9vFumrgB5PoP+755KVkggNrLHWPvm3UiP9cbHN1dhxHKsbtyy2pVfGmlKz+cEYOmNZaIr++Eu9",
+	"zLZ+B7ioP18sx3g2tRcnztSeTrFrLxbLse17/mgym8/mI+xUG2FnA2Rd2rMv8t7r6qtSR3X1neafU2d5",
+	"kl+3xKfpptBMWz9d7zuuG41rbpo1Ei/1DdeNwvuyzSqRtPPKDAO+BrOs8a7uoZmGJgh7GKWpB8GTzCFV",
+	"EHoxzXp7la/EM2tVoRokaN4AKbdMtY9PVfnJiCVQ4BJCQNidzO2QlX/FUsjHbQhhaJrAjGvm/RfNn7xq",
+	"XX292gih20E90epTmcRo8rlO2HZL/FP0JiZceZqkrlIMBBEHoFKD2hyTvQ1EpgYV34FyZKwo8nWKg3Sr",
+	"d2cqFlcIL6k3NWiv0fSNi+A1uj+F/qzSkmVdfZVKRh+gM34Xus+zmg1p2PXuT5WOE/+yF/692wuzTlv9",
+	"xJsKZ9+jCVbusq8h5Lx7WRRr3lUgMEs3WZeYPTKN7NyS2bdKVkG3QWyRY/cSVlr4/Vfk9dX2RF/KH9PI",
+	"5HLLYMl62BThUfi9OcTjH0J7BDQ0q4yy69Bvhp5bBaNRm0I3Chx84juuPXdHnj3FU2IvAofYM//Em7sL",
+	"vAycUUNDpkoSn082zFaoXGpjVexb1dCmSo2knoduU331MEDrdvYE+/g1eNInxQM6KFum1McmxvTF0jLL",
+	"XKwlG/OfvDY8LKBQGj4Nk1Ka1XefWJUFgbSmVv1d5l/BUcUxi2Ui1mziWPKzMnIZNAjBsVQ4vmz1L1iB",
+	"VBx1NwmtcENHCYFplXwvmCb7rtpzspAKNu6dztWZ+/1HnV73JnIdgdP9Vbaz0akpHoMW9HvTtYCGSi0G",
+	"jLzues0eVXYP+QgCmaq8WGkxYMEz0IqpaIMWEOm2J5IHrtkjYkFCItnxLGN5skU3v5fpIaa8/wrET4zJ",
+	"kcrc91aP/Tis0Vi3XLuqSDxY/fbBGng4DKVpO1th5zC4XPDJjkhVlZIdGKAxLAyI1f9swa7sqfjPQvzH",
+	"yf43GsGyZQv3w8ApSj5iHHu0nBN3RpbjpWCRW+bzwWoithb7gmRuYuhJ0BfEh82hAHafB7yZstNFg2hn",
+	"WGDm/ZRmtF4y23+UqKqdYVVo/gjM64pg38ROjlKv3tzZsblM07VsOol1zVYLxXJDLcSlVRJaIYUkTvYV",
+	"tF9lTVWgF1WlljW3VPMl/j4SR+vn3+vXaj4DMTWHvnC5y3mILlWTJvRDVkDu3UsELeAeox/zgqqcfiLv",
+	"I3GTyglkIRY5qa5Uq/pBmRKnGnbyH7sKVYcC7eIKkTXuylGF/0QV2Zu6DKzxA7FQVotVWXC8MPWbDfbH",
+	"LNtece8okKGdDVOofqCLR5ZsjBHWgxoiA7pYgsX29fEC1XDg6d6gYuXtvEomNJ7NpAWovX4KSaJpDHmt",
+	"LLLQhkawD4KPbPBH+XdMVH+GJltRzrrybtL9Fv9L0aJUXoyK/EINeAqGhmK8TmP82FHxcIM/HgMqucVP",
+	"gOq7Lu8GmNapulsnBbW79GPW0r9pcTcA6QtWr4Sj6yMVybY8xQKMmTjUUM7yEatmtlL6EYheV+ca4PhH",
+	"kym+b7oTw3WiuxPf8cbBbG5PPIfYU7wc20vfwbbjjfGCzNx5MOlTN/baePjflu4ESF+a7ipZvfuIDldd",
+	"eQ1kVEsW/jIhOl+WgEziyvdPPWr71O6ZSMcdB2Ps4Jk98aaOtDUu8WRkj+begowDx1vgaV/SKe/Vd0E3",
+	"7162+n+bCKeCunWqYdtelxXbclDLsrtK6fDGlDMGAplKngBF2kRgJgj+dU19VUJj20631ASPgrnvLOyF",
+	"d+La08DxbdcdefbMXXgOXvonZDruRWqGo//GxMa2R6/7K7a3+8UEBNblXqoN+o9zLTUW996yRxLDcQcB",
+	"ohFPCAZ/Bl+nSQJttBIwzTUsJ2Cxt6dYxt8Fse6/FGcTvPTGc2KP/NnEnuIJsRf+ZGGf4Ik38eZ4GoyW",
+	"PSn1u7oTgUy/zJWYgo+0j2FbelVJoV/IvqtR4LIujaYSfGRlOxwkyl4EP1rlbnw6sPwMnsJQZDmNSd79",
+	"SVfVu2OEy1Yhqqd/QwxE41r/mUzP5pxItTWy/TLa4sRb1xve6OehMQvJA4g/JmhDIxbvSXM1d039Whtk",
+	"zoP9rpmfOpROwgqZeyPXwVN7HJz49tSdTuwFnk3sub8kI88JZvhk0oMFvm0glW/KCBVQR1WrP+fha0D5",
+	"nN5FOEljMlj99kEcuYs59eDDB5nMpXlEGoeD1eA5nLOCotayWseWyoKbTbnpZJflGubUUlhQnaRlmEYx",
+	"IivroQBF1/K4DTWajJUyj6MLrbaWVc2HaiyldrMmxkSh/NXardUAkSr5yVEsyLy0kDzqrv7uHwRyyc2O",
+	"CQT+ZB6bWoAJdEQWc+RD577hzx8+//8AAAD//w==",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

@@ -1,0 +1,30 @@
+package store
+
+import (
+	"context"
+
+	"ckscale/internal/cks"
+)
+
+// NodeUpgraded records the Kubernetes version of a node of j's cluster, as its
+// kubelet writes it. It fails with ErrNotHeld, and with cks.NotFound when the
+// cluster has no such VM.
+func (q *Queries) NodeUpgraded(ctx context.Context, j cks.Job, vmID, version string) error {
+	return q.holding(ctx, j, func(q *Queries, _ cks.State) error {
+		n, err := q.exec(ctx, `UPDATE vms SET node_version = $3 WHERE id = $1 AND cluster_id = $2 AND removed IS NULL`,
+			vmID, j.ClusterID, version)
+		if err == nil && n == 0 {
+			return cks.Errorf(cks.NotFound, "cluster has no VM %s", vmID)
+		}
+		return err
+	})
+}
+
+// RecordVersion sets the Kubernetes version of j's cluster, which new nodes get
+// from now on. It fails with ErrNotHeld.
+func (q *Queries) RecordVersion(ctx context.Context, j cks.Job, versionID string) error {
+	return q.holding(ctx, j, func(q *Queries, _ cks.State) error {
+		_, err := q.exec(ctx, `UPDATE clusters SET version_id = $2, version = version + 1 WHERE id = $1`, j.ClusterID, versionID)
+		return err
+	})
+}
