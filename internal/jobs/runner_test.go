@@ -28,13 +28,20 @@ func TestRunnerDiesInEveryStep(t *testing.T) {
 			b.must(err)
 			return cks.Args{Offerings: map[cks.Role]string{cks.Worker: big.ID}}
 		},
-		cks.Autoscale:     func(*bench) cks.Args { return cks.Args{Autoscaling: &cks.Autoscaling{Enabled: true, Min: 1, Max: 5}} },
-		cks.DeleteCluster: func(*bench) cks.Args { return cks.Args{} },
+		cks.Autoscale:      func(*bench) cks.Args { return cks.Args{Autoscaling: &cks.Autoscaling{Enabled: true, Min: 1, Max: 5}} },
+		cks.DeleteCluster:  func(*bench) cks.Args { return cks.Args{} },
+		cks.StartCluster:   (*bench).stopped,
+		cks.StopCluster:    func(*bench) cks.Args { return cks.Args{} },
+		cks.UpgradeCluster: (*bench).newer,
 	} {
 		for i, s := range plans[kind].steps {
 			t.Run(string(kind)+"/"+s.name, func(t *testing.T) {
 				t.Parallel()
-				b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 3}, 100)
+				from := cks.Running
+				if kind == cks.StartCluster {
+					from = cks.Stopped
+				}
+				b := newBench(t, storetest.Spec{State: from, Control: 1, Workers: 3}, 100)
 				job := b.ask(kind, args(b))
 				dead := b.dieIn(i)
 				b.run()
@@ -51,6 +58,7 @@ func TestRunnerDiesInEveryStep(t *testing.T) {
 				if (kind == cks.ScaleDown || kind == cks.RemoveNodes) && len(b.workers()) != 1 {
 					t.Errorf("%d workers", len(b.workers()))
 				}
+				b.livedOn(kind)
 			})
 		}
 	}
