@@ -185,6 +185,9 @@ func (a *tenant) keepsOff(b *tenant) {
 		a.denied(no, "scaleKubernetesCluster", "id="+id) // before anything else is looked at
 		a.denied(no, "scaleKubernetesCluster", "id="+id, "nodeids="+b.vms[1])
 		a.denied(no, "deleteKubernetesCluster", "id="+id)
+		a.denied(no, "startKubernetesCluster", "id="+id)
+		a.denied(no, "stopKubernetesCluster", "id="+id)
+		a.denied(no, "upgradeKubernetesCluster", "id="+id, "kubernetesversionid=1")
 	}
 	for _, id := range []string{b.vms[0], b.vmNumber} {
 		a.denied(no, "listVirtualMachines", "id="+id)

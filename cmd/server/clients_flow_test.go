@@ -132,6 +132,7 @@ func TestCmkLearnsEveryCommand(t *testing.T) {
 	}
 	for name, async := range map[string]bool{
 		"scaleKubernetesCluster": true, "createKubernetesCluster": true, "deleteKubernetesCluster": true, "startVirtualMachine": true,
+		"startKubernetesCluster": true, "stopKubernetesCluster": true, "upgradeKubernetesCluster": true,
 		"stopVirtualMachine": true, "listKubernetesClusters": false, "queryAsyncJobResult": false, "listApis": false, "listZones": false,
 		"listServiceOfferings": false, "listKubernetesSupportedVersions": false, "listVirtualMachines": false,
 	} {

@@ -147,6 +147,7 @@ func TestFullDiskLosesNothing(t *testing.T) {
 	for command, params := range map[string]string{
 		scale: "id=" + id + " size=3", create: "name=x zoneid=1 kubernetesversionid=1 serviceofferingid=2 size=1 description=x",
 		"stopVirtualMachine": "id=" + w[0], "deleteKubernetesCluster": "id=" + other,
+		"stopKubernetesCluster": "id=" + other,
 	} {
 		c.unavailable(command, strings.Fields(params)...)
 	}

@@ -19,7 +19,7 @@ import (
 // Two things have no way back by CloudStack's rules and are not made by
 // scripts that are drawn: a control or etcd node that is down for good (A6:
 // "recover the control plane"), and a cluster whose VMs have all been stopped,
-// which startKubernetesCluster starts, a command that ckscale does not have.
+// which takes startKubernetesCluster, a command that is no verb of scripts.
 // Such a cluster is only deleted.
 func (p *player) end() error {
 	steps := []func() error{
