@@ -55,14 +55,19 @@ func (c *client) facts() invariant.Facts {
 		cluster := invariant.Cluster{ID: k.text("id"), Name: k.text("name"), State: cks.State(k.text("state")), Size: int(k["size"].(float64))}
 		for _, v := range k.list("virtualmachines") {
 			worker := v["isetcdnode"] == false && !strings.Contains(v.text("name"), "-control-")
-			cluster.VMs = append(cluster.VMs, invariant.VM{ID: v.text("id"), Name: v.text("name"), Worker: worker})
+			cluster.VMs = append(cluster.VMs, invariant.VM{ID: v.text("id"), Name: v.text("name"), Worker: worker, Version: v.text("kubernetesnodeversion")})
 		}
 		f.Clusters = append(f.Clusters, cluster)
 	}
 	for _, j := range c.call("listAsyncJobs", "listall=true").list("asyncjobs") {
 		f.Jobs = append(f.Jobs, invariant.Job{ID: j.text("jobid"), Holds: strings.Contains(j.text("cmd"), ".kubernetes.cluster.")})
 	}
-	for _, m := range c.call("querySimulator").list("vm") {
+	world := c.call("querySimulator")
+	f.Kubelets = map[string]string{}
+	for _, n := range world.list("node") {
+		f.Kubelets[n.text("vmid")] = n.text("version")
+	}
+	for _, m := range world.list("vm") {
 		f.Cloud = append(f.Cloud, invariant.Machine{ID: m.text("id"), Name: m.text("name"), ClusterID: m.text("clusterid")})
 	}
 	return f

@@ -15,8 +15,9 @@ import (
 // Facts are what can be seen of the service and of its cloud at one moment.
 type Facts struct {
 	Clusters []Cluster
-	Jobs     []Job     // the unfinished ones
-	Cloud    []Machine // the VMs that exist
+	Jobs     []Job             // the unfinished ones
+	Cloud    []Machine         // the VMs that exist
+	Kubelets map[string]string // by VM id: the Kubernetes version of its node, where that is known
 }
 
 // Cluster is a cluster as it is listed.
@@ -30,7 +31,8 @@ type Cluster struct {
 // VM is a VM as it is listed.
 type VM struct {
 	ID, Name string
-	Worker   bool // an external one too
+	Worker   bool   // an external one too
+	Version  string // of Kubernetes
 }
 
 // Job is an unfinished job.
@@ -47,8 +49,8 @@ type Machine struct{ ID, Name, ClusterID string }
 // Margin is how long after its deadline a job may end: it undoes what it did.
 const Margin = time.Minute
 
-// Broken tells which of the invariants of reports.md the facts break; it is
-// empty when all hold. I1 and I3 are about clusters without a live job; what a
+// Broken tells which of the invariants of reports.md, and of our own I5, the
+// facts break; it is empty when all hold. I1 and I3 are about clusters without a live job; what a
 // job could not destroy is listed without being counted, and is a breach until
 // the scanner has destroyed it.
 func (f Facts) Broken() []string {
@@ -77,6 +79,9 @@ func (f Facts) Broken() []string {
 	if all := f.holders(); busy != all {
 		say("I2: %d clusters are busy and %d jobs hold one", busy, all)
 	}
+	for _, text := range f.outdated() {
+		say("I5: %s", text)
+	}
 	for _, text := range f.unlike(listed) {
 		say("I3: %s", text)
 	}
@@ -101,6 +106,19 @@ func (f Facts) unlike(listed map[string]bool) (texts []string) {
 		for _, v := range c.VMs {
 			if f.quiet(c.ID) && !exists[v.ID] {
 				texts = append(texts, fmt.Sprintf("VM %s is listed and does not exist", v.Name))
+			}
+		}
+	}
+	return texts
+}
+
+// outdated compares the versions of the nodes of Running clusters with those
+// that are listed. In Alert they may differ until the scanner has looked.
+func (f Facts) outdated() (texts []string) {
+	for _, c := range f.Clusters {
+		for _, v := range c.VMs {
+			if is := f.Kubelets[v.ID]; c.State == cks.Running && f.quiet(c.ID) && is != "" && !cks.SameVersion(is, v.Version) {
+				texts = append(texts, fmt.Sprintf("node %s has version %s and is listed with %q", v.Name, is, v.Version))
 			}
 		}
 	}
@@ -158,7 +176,7 @@ func Gather(ctx context.Context, st *store.Store, world *sim.World) (Facts, erro
 	for _, v := range views {
 		c := Cluster{ID: v.Cluster.ID, Name: v.Cluster.Name, State: v.Cluster.State, Size: v.Cluster.Size}
 		for _, vm := range v.VMs {
-			c.VMs = append(c.VMs, VM{ID: vm.ID, Name: vm.Name, Worker: vm.Role == cks.Worker})
+			c.VMs = append(c.VMs, VM{ID: vm.ID, Name: vm.Name, Worker: vm.Role == cks.Worker, Version: vm.NodeVersion})
 		}
 		f.Clusters = append(f.Clusters, c)
 	}
@@ -173,6 +191,10 @@ func Gather(ctx context.Context, st *store.Store, world *sim.World) (Facts, erro
 	s, err := world.Query(ctx, "")
 	if err != nil {
 		return f, err
+	}
+	f.Kubelets = map[string]string{}
+	for _, n := range s.Nodes {
+		f.Kubelets[n.VMID] = n.Version
 	}
 	for _, m := range s.Machines {
 		f.Cloud = append(f.Cloud, Machine{m.ID, m.Name, m.ClusterID})

@@ -27,6 +27,11 @@ func TestBreachesAreTold(t *testing.T) {
 	if broken := sound().Broken(); len(broken) > 0 {
 		t.Errorf("sound, but %q", broken)
 	}
+	mixed := sound() // in Alert, and while a job has the cluster
+	mixed.Kubelets = map[string]string{"a2": "v1.34.1", "b2": "v1.34.1"}
+	if broken := mixed.Broken(); len(broken) > 0 {
+		t.Errorf("an upgrade that is under way or has failed, but %q", broken)
+	}
 	for want, spoil := range map[string]func(f *Facts){
 		"I1: the size of quiet is 2 and 1 workers are listed": func(f *Facts) { f.Clusters[0].Size = 2 },
 		"I2: cluster busy is Scaling with 0 live jobs":        func(f *Facts) { f.Jobs = nil },
@@ -36,7 +41,11 @@ func TestBreachesAreTold(t *testing.T) {
 		"I3: VM a2 exists and is not listed":                  func(f *Facts) { f.Clusters[0].VMs = f.Clusters[0].VMs[:1] },
 		"I3: VM left exists and is not listed":                func(f *Facts) { f.Cloud = append(f.Cloud, Machine{"x", "left", "gone"}) },
 		"I3: VM  is listed and does not exist":                func(f *Facts) { f.Cloud = f.Cloud[1:] },
-		"I4: job j should have ended 1m1s ago":                func(f *Facts) { f.Jobs[0].Remaining = -Margin - time.Second },
+		"I5: node a2 has version v1.34.1 and is listed with \"1.33.1\"": func(f *Facts) {
+			f.Clusters[0].State, f.Clusters[0].VMs[1].Name, f.Clusters[0].VMs[1].Version = cks.Running, "a2", "1.33.1"
+			f.Kubelets = map[string]string{"a2": "v1.34.1"}
+		},
+		"I4: job j should have ended 1m1s ago": func(f *Facts) { f.Jobs[0].Remaining = -Margin - time.Second },
 	} {
 		f := sound()
 		spoil(&f)

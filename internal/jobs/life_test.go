@@ -387,6 +387,7 @@ func TestCancelOfALife(t *testing.T) {
 					_, err := s.On(cks.Requests[kind])
 					return err == nil || s == cks.Running && kind == cks.StartCluster
 				})
+				b.at() // what is recorded is so
 				if b.view().Cluster.State != cks.Running || kind != cks.StartCluster {
 					if job = b.alone(b.ask(kind, args)); job.Status != cks.JobSucceeded {
 						t.Errorf("asked again: %s", job.ErrorText)

@@ -303,7 +303,26 @@ func (s *sighting) healthy(ctx context.Context) (bool, error) {
 			return false, nil
 		}
 	}
-	return cks.ReadyCount(nodes) == len(wanted), nil
+	if cks.ReadyCount(nodes) != len(wanted) {
+		return false, nil
+	}
+	return true, s.observeVersions(ctx, nodes)
+}
+
+// observeVersions records the versions of nodes that are not as recorded: an
+// upgrade that was given up may have been under way still.
+func (s *sighting) observeVersions(ctx context.Context, nodes []cks.Node) error {
+	for _, v := range s.vms {
+		for _, n := range nodes {
+			if n.Name != v.NodeName() || n.Version == "" || v.HasVersion(n.Version) {
+				continue
+			}
+			if err := s.store.ObserveVersion(ctx, s.cluster, v.ID, n.Version); err != nil {
+				return fmt.Errorf("observe the version of %s: %w", n.Name, err)
+			}
+		}
+	}
+	return nil
 }
 
 // sweep destroys what a job could not: VMs that are listed as doomed, and

@@ -275,3 +275,25 @@ func TestUpgradeThatTakesTooLong(t *testing.T) {
 	}
 	b.consistent()
 }
+
+// TestNodeUpgradedByHandIsLeftAlone: a node that somebody has upgraded already
+// is neither drained nor upgraded again, and is recorded.
+//
+// Keeps: #14611/upgrade.
+func TestNodeUpgradedByHandIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 2}, 100)
+	w := b.workers()[0]
+	b.must(b.world.AttachISO(b.ctx, b.id, w.ID))
+	b.must(b.world.Upgrade(b.ctx, b.id, w.NodeName(), newVersion))
+	b.nodeIs(w, cks.NodeReady)
+	b.must(b.world.DetachISO(b.ctx, b.id, w.ID))
+	if job := b.alone(b.ask(cks.UpgradeCluster, b.newer())); job.Status != cks.JobSucceeded {
+		t.Fatal(job.ErrorText)
+	}
+	if b.calls("node.drain", w.ID) != 0 || b.calls("node.upgrade", w.ID) != 1 {
+		t.Errorf("%d drains, %d upgrades", b.calls("node.drain", w.ID), b.calls("node.upgrade", w.ID))
+	}
+	b.upgraded()
+	b.consistent()
+}

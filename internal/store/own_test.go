@@ -57,6 +57,7 @@ func TestWritesTouchOnlyTheirOwnRows(t *testing.T) {
 		{"FreeCluster", func() error { return st.FreeCluster(ctx, j, cks.OperationSucceeded) }},
 		{"FailJob", func() error { return st.FailJob(ctx, j, "text") }},
 		{"RecordSize", func() error { return st.RecordSize(ctx, cluster(t, st, v), 4) }},
+		{"ObserveVersion", func() error { return st.ObserveVersion(ctx, cluster(t, st, v), own[1].ID, "v1.34.2") }},
 		{"MoveCluster", func() error { _, err := st.MoveCluster(ctx, cluster(t, st, v), cks.FaultsDetected); return err }},
 		{"AddJob", func() (err error) { j, err = st.AddJob(ctx, newJob(v)); return err }},
 		{"HoldCluster", func() error { return st.HoldCluster(ctx, cluster(t, st, v), j.ID, cks.DestroyRequested) }},

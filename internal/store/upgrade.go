@@ -28,3 +28,15 @@ func (q *Queries) RecordVersion(ctx context.Context, j cks.Job, versionID string
 		return err
 	})
 }
+
+// ObserveVersion records the Kubernetes version that a node of c was seen to
+// have, while nobody holds c and its row is still as c was read: what was seen
+// may be older than what a job has recorded since.
+func (q *Queries) ObserveVersion(ctx context.Context, c cks.Cluster, vmID, version string) error {
+	_, err := q.exec(ctx, `
+		UPDATE vms SET node_version = $4 FROM clusters c
+		WHERE vms.id = $1 AND vms.cluster_id = c.id AND vms.removed IS NULL
+			AND c.id = $2 AND c.version = $3 AND c.held_by IS NULL`,
+		vmID, c.ID, c.Version, version)
+	return err
+}
