@@ -298,3 +298,43 @@ func TestNodeUpgradedByHandIsLeftAlone(t *testing.T) {
 	b.upgraded()
 	b.consistent()
 }
+
+// idleUpgrades is a world that says that it upgrades, and does not.
+type idleUpgrades struct{ *sim.World }
+
+func (idleUpgrades) Upgrade(context.Context, string, string, string) error { return nil }
+
+// TestUpgradedMeansReadyAtTheVersion: a node that is Ready at its old version has
+// not been upgraded, and one at the new version that is not Ready is not done.
+// Both end the upgrade at its deadline, each with its text.
+//
+// Keeps: §4/upgrade.
+func TestUpgradedMeansReadyAtTheVersion(t *testing.T) {
+	t.Parallel()
+	t.Run("ready at the old version", func(t *testing.T) {
+		t.Parallel()
+		b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 1}, 100)
+		w := idleUpgrades{b.world}
+		job := b.aloneOn(w, w, b.askWithin(2*time.Second, cks.UpgradeCluster, b.newer()))
+		if want := "VM : " + b.view().VMs[0].Name + " upgraded to version " + newVersion; job.Status != cks.JobFailed || !strings.HasSuffix(job.ErrorText, want) {
+			t.Errorf("status %d: %s", job.Status, job.ErrorText)
+		}
+		b.at()
+	})
+	t.Run("not ready at the new version", func(t *testing.T) {
+		t.Parallel()
+		b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 1}, 20)
+		v := b.view().VMs[0]
+		b.run()
+		job := b.askWithin(4*time.Second, cks.UpgradeCluster, b.newer())
+		b.until("it is being upgraded", func() bool { return b.calls("node.upgrade", v.ID) == 1 })
+		b.fault(cks.Fault{Operation: "node.set", Value: "NotReady", VMID: v.ID})
+		if job = b.ended(job); job.Status != cks.JobFailed || !strings.HasSuffix(job.ErrorText, "VM : "+v.Name+" in ready state") {
+			t.Errorf("status %d: %s", job.Status, job.ErrorText)
+		}
+		if at := b.at(); !slices.Equal(at, []string{v.Name}) {
+			t.Errorf("upgraded: %q", at)
+		}
+		b.fault(cks.Fault{Operation: "node.set", Value: "Ready", VMID: v.ID})
+	})
+}
