@@ -30,6 +30,8 @@ type answerCase struct {
 
 var answerCases = []answerCase{
 	{"scale", "command=scaleKubernetesCluster&size=3&id=" + clusterID, canned{job: sampleJob("", 0)}},
+	{"dryrun", "command=scaleKubernetesCluster&dryrun=true&size=1&id=" + clusterID, canned{dry: sampleDryRun()}},
+	{"dryrun_refused", "command=scaleKubernetesCluster&dryrun=true&size=99&id=" + clusterID, canned{dry: cks.DryRun{Refusal: "too <large>"}}},
 	{"create", "command=createKubernetesCluster&name=demo&zoneid=1&kubernetesversionid=1&serviceofferingid=1", canned{job: sampleJob("", 0)}},
 	{"delete", "command=deleteKubernetesCluster&id=" + clusterID, canned{job: sampleJob("", 0)}},
 	{"start", "command=startVirtualMachine&id=" + workerVM, canned{job: sampleJob("", 0)}},

@@ -14,6 +14,7 @@ type canned struct {
 	account  cks.Account
 	job      cks.Job
 	jobs     []cks.Job
+	dry      cks.DryRun
 	events   []cks.AuditEvent
 	clusters []cks.ClusterView
 	vms      []cks.VMView
@@ -37,6 +38,10 @@ func (c *canned) Authenticate(context.Context, string) (cks.Account, string, err
 
 func (c *canned) Scale(_ context.Context, _ cks.Account, req cks.ScaleRequest) (cks.Job, error) {
 	return c.job, c.ask(req)
+}
+
+func (c *canned) DryRun(_ context.Context, _ cks.Account, req cks.ScaleRequest) (cks.DryRun, error) {
+	return c.dry, c.ask(req)
 }
 
 func (c *canned) CreateCluster(_ context.Context, _ cks.Account, req cks.CreateRequest) (string, cks.Job, error) {

@@ -14,6 +14,7 @@ type Service interface {
 	Authenticate(ctx context.Context, apiKey string) (account cks.Account, secret string, err error)
 
 	Scale(ctx context.Context, caller cks.Account, req cks.ScaleRequest) (cks.Job, error)
+	DryRun(ctx context.Context, caller cks.Account, req cks.ScaleRequest) (cks.DryRun, error)
 	CreateCluster(ctx context.Context, caller cks.Account, req cks.CreateRequest) (clusterID string, job cks.Job, err error)
 	DeleteCluster(ctx context.Context, caller cks.Account, id, jobID string) (cks.Job, error)
 	Clusters(ctx context.Context, caller cks.Account, f cks.ClusterFilter) (page []cks.ClusterView, total int, err error)

@@ -17,6 +17,9 @@ type Settings struct {
 	ScaleTimeout time.Duration // how long a job may take
 	EndpointURL  string        // where clusters reach this server; autoscaling needs it
 	ServerID     string        // this process, as jobs show it while it executes them
+	// Steps and UndoSteps give the names of the steps of a job of a kind, and of
+	// those that follow when it is given up. nil = jobs show no steps.
+	Steps, UndoSteps func(cks.Kind) []string
 }
 
 // Simulator is a world that can be asked to misbehave and to show itself.

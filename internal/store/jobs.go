@@ -118,16 +118,22 @@ func (q *Queries) insertJob(ctx context.Context, n NewJob, status cks.JobStatus,
 
 // collision says which rule kept n out.
 func (q *Queries) collision(ctx context.Context, n NewJob) error {
-	if n.ID != "" {
-		taken, err := scalar[bool](ctx, q, `SELECT EXISTS (SELECT FROM jobs WHERE id = $1)`, n.ID)
-		if err != nil {
-			return err
-		}
-		if taken {
-			return cks.Errorf(cks.Parameter, "UUID: %s already exists so can't create/update with custom id", n.ID)
-		}
+	if err := q.JobIDFree(ctx, n.ID); err != nil {
+		return err
 	}
 	return cks.Errorf(cks.Conflict, "another job is in progress for %s", describe(n))
+}
+
+// JobIDFree fails with cks.Parameter when a job has that id; "" is always free.
+func (q *Queries) JobIDFree(ctx context.Context, id string) error {
+	if id == "" {
+		return nil
+	}
+	taken, err := scalar[bool](ctx, q, `SELECT EXISTS (SELECT FROM jobs WHERE id = $1)`, id)
+	if err == nil && taken {
+		err = cks.Errorf(cks.Parameter, "UUID: %s already exists so can't create/update with custom id", id)
+	}
+	return err
 }
 
 func describe(n NewJob) string {

@@ -37,6 +37,15 @@ type AcceptedCreate struct {
 	Jobid string `json:"jobid"`
 }
 
+// AcceptedScale jobid, or with dryrun=true dryrun
+type AcceptedScale struct {
+	// Dryrun what a scale request would come to now. What only the cloud knows, such as room for new VMs, is found out by the job
+	Dryrun *DryRun `json:"dryrun,omitempty"`
+
+	// Jobid the ID of the job that carries the request out
+	Jobid string `json:"jobid,omitempty"`
+}
+
 // ApiCommand defines model for ApiCommand.
 type ApiCommand struct {
 	// Description what the command does
@@ -172,6 +181,18 @@ type AsyncJobs struct {
 	Count int `json:"count,omitempty"`
 }
 
+// AutoscalingChange how the cluster's own autoscaler would be set
+type AutoscalingChange struct {
+	// Enabled whether it runs
+	Enabled bool `json:"enabled"`
+
+	// Maxsize maximum number of worker nodes
+	Maxsize int `json:"maxsize,omitempty"`
+
+	// Minsize minimum number of worker nodes
+	Minsize int `json:"minsize,omitempty"`
+}
+
 // CancelAsyncJobAnswer defines model for CancelAsyncJobAnswer.
 type CancelAsyncJobAnswer struct {
 	Cancelasyncjobresponse Success `json:"cancelasyncjobresponse"`
@@ -193,6 +214,33 @@ type Date = string
 // DeleteKubernetesClusterAnswer defines model for DeleteKubernetesClusterAnswer.
 type DeleteKubernetesClusterAnswer struct {
 	Deletekubernetesclusterresponse Accepted `json:"deletekubernetesclusterresponse"`
+}
+
+// DryRun what a scale request would come to now. What only the cloud knows, such as room for new VMs, is found out by the job
+type DryRun struct {
+	// Accepted whether a job would carry it out; when not, only refusal says more
+	Accepted bool `json:"accepted"`
+
+	// Autoscaling how the cluster's own autoscaler would be set
+	Autoscaling *AutoscalingChange `json:"autoscaling,omitempty"`
+
+	// Kind what its job would do; nothing when all is so already
+	Kind string `json:"kind,omitempty"`
+
+	// Nodes the nodes that would be removed, the first to go first
+	Nodes []LeavingNode `json:"nodestoremove,omitempty"`
+
+	// Refusal what the failed job would say
+	Refusal *Refusal `json:"refusal,omitempty"`
+
+	// Offerings the service offerings that would change
+	Offerings []OfferingChange `json:"serviceofferings,omitempty"`
+
+	// Size number of worker nodes, external ones included
+	Size *SizeChange `json:"size,omitempty"`
+
+	// Steps the steps of its job, in order; those from next-node to record-removal come for every node that is removed
+	Steps []string `json:"steps,omitempty"`
 }
 
 // Error defines model for Error.
@@ -498,6 +546,21 @@ type KubernetesVersions struct {
 	Kubernetessupportedversion []KubernetesVersion `json:"kubernetessupportedversion,omitempty"`
 }
 
+// LeavingNode defines model for LeavingNode.
+type LeavingNode struct {
+	// Drained whether its pods would be moved off it first: not when its virtual machine is down
+	Drained bool `json:"drained"`
+
+	// Id the ID of its virtual machine
+	Id string `json:"id"`
+
+	// Name the name of its virtual machine
+	Name string `json:"name"`
+
+	// State the state of its virtual machine
+	State string `json:"state"`
+}
+
 // ListApisAnswer defines model for ListApisAnswer.
 type ListApisAnswer struct {
 	Listapisresponse ApiCommands `json:"listapisresponse"`
@@ -598,6 +661,18 @@ type NodeOffering struct {
 	AdditionalProperties map[string]string `json:"-"`
 }
 
+// OfferingChange defines model for OfferingChange.
+type OfferingChange struct {
+	// Id the ID of the service offering
+	Id string `json:"id"`
+
+	// Name the name of the service offering
+	Name string `json:"name"`
+
+	// Node the type of the nodes that get it, or default for what nodes of no other offering get
+	Node string `json:"node"`
+}
+
 // OptionalBoolean defines model for OptionalBoolean.
 type OptionalBoolean = bool
 
@@ -632,9 +707,19 @@ type Reference = string
 // References defines model for References.
 type References = []Reference
 
+// Refusal what the failed job would say
+type Refusal struct {
+	// Errorcode always 530
+	Errorcode int `json:"errorcode"`
+
+	// Errortext why it is refused
+	Errortext string `json:"errortext"`
+}
+
 // ScaleKubernetesClusterAnswer defines model for ScaleKubernetesClusterAnswer.
 type ScaleKubernetesClusterAnswer struct {
-	Scalekubernetesclusterresponse Accepted `json:"scalekubernetesclusterresponse"`
+	// Scalekubernetesclusterresponse jobid, or with dryrun=true dryrun
+	Scalekubernetesclusterresponse AcceptedScale `json:"scalekubernetesclusterresponse"`
 }
 
 // ServiceOffering defines model for ServiceOffering.
@@ -776,6 +861,15 @@ type Simulation struct {
 
 	// Vm the machines that exist
 	Vm []SimulatedVM `json:"vm"`
+}
+
+// SizeChange number of worker nodes, external ones included
+type SizeChange struct {
+	// From as it is
+	From int `json:"from"`
+
+	// To as it would be
+	To int `json:"to"`
 }
 
 // StartVirtualMachineAnswer defines model for StartVirtualMachineAnswer.
@@ -1393,6 +1487,9 @@ type ScaleKubernetesClusterParams struct {
 
 	// Maxsize maximum number of worker nodes when autoscaling
 	Maxsize *OptionalLong `form:"maxsize,omitempty" json:"maxsize,omitempty"`
+
+	// Dryrun whether only to say what the request would come to now, and change nothing: no job is made, and the answer has the plan, or why it is refused, under dryrun (our extension)
+	Dryrun bool `form:"dryrun,omitempty" json:"dryrun,omitempty"`
 
 	// Customjobid ID that the job is to have, a UUID in lower case that no job has; one is made if left out
 	Customjobid CustomJobID `form:"customjobid,omitempty" json:"customjobid,omitempty"`
@@ -3613,6 +3710,19 @@ func (siw *ServerInterfaceWrapper) ScaleKubernetesCluster(w http.ResponseWriter,
 		return
 	}
 
+	// ------------- Optional query parameter "dryrun" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "dryrun", r.URL.Query(), &params.Dryrun, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "dryrun"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "dryrun", Err: err})
+		}
+		return
+	}
+
 	// ------------- Optional query parameter "customjobid" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "customjobid", r.URL.Query(), &params.Customjobid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
@@ -5223,220 +5333,237 @@ func (sh *strictHandler) StopVirtualMachine(w http.ResponseWriter, r *http.Reque
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7H2LcuM2tuCvoLS3qpNcUk29bEuu1JZjOxNn0o+x3T17b7q3DJKghZgiNARptzrVVfs1+2H7JVs4AEiQ",
-	"BClKdncn86iptCWRwAFwzsF5n98HAVutWUKSjA8Wvw/IB7xaxwT+DuKcZySFv3m+WuF0M1gMWEKQ+mXg",
-	"DO5xnBPxQEx5dpf7JE1IRrh+NSV8zRIOTwQsT7LBYuQMGs8NFr/+PsCBemKAwxVNBs4Ac84CijMSJiR7",
-	"YOldgldksBiEZMVc9ZV4LM8YD3BMk1uSYD8m4WAR4ZgTRy8h26zFe6cxy8MXOMG3JBw4g4AlWcrihIVi",
-	"vSNnEKzzJF/5Ap7BWDyQEjG5+OSND9zRyPUOr0dHi4m38Lz/9DzPEw9xWp81JDxI6TqjLFHQDpxByFaY",
-	"is+Xr15dF58pjB6MydifYPcQj0J3iqdz9wh7oTuKvGASeNE8HI+KN9Y4W5ajkCRcMwq7tsyyNV88fz72",
-	"JkNvOBpNhiNvcTCdTp6L57IgVAv1nMESc5wkLMMCRF7ADcAczqdTPB1HbhREY3caTYk7n4yxSw792Zx4",
-	"h+OpL4ChaxyGKeEcdqec0fwJxjsKD4MDf4bdaTQh7jQcB+7cH2HXi+ZE/zYwceKepJwyuTPTcOyPghlx",
-	"vYPw0J2G4dSdB6Ox65GRfxB4wdifW19WiHI/Gk4mQwHuCgs8KI96RVYM0HnqzQ8GzsDALPFJ4haAcEA8",
-	"PI3mxB1FR747xfPQnQcHxB3jkT8JpuGMHEQDZ8BJek8DwqKIpDS5hVfDw6P5GM+m7tGBN3WnU+y7R0fz",
-	"sRsG4WgyO5wdjrDXfFWBsiIhzVfiZ/qRAMw8w5n45TJPEprcDpxBRlbrGGcEZvP8o+gAz8buJBoF7hSP",
-	"iDv3ZzN3Gs3IQXgYHMm90u+oaYI77uZ+nmS5oGaaZjmOVzhY0kTslJUse5FFSGKSkXXKMhJIQtDEQfk6",
-	"xpsKKbOQuKP5IfFnZD6ee09CLUssybKYuAXpl5u12H/OBNVf0VUe44wJ1gaTYfU/VyzLnYr/HIn/eMX/",
-	"RnVqGHnDEZCD+J6HYqU0wHG8ETyqAhHlmizNrz4IRMVx5esSwcXXCsnFXBq/Y8yzfB3az2W+mMz1uWzZ",
-	"94QGcOohESgp8Uqwjw9ZisNlsGaKq/363hnc4ow84I1e8ng2G45nU71zE/8wnAeHnjvHk8CdRbOJe+RP",
-	"xu48mgVeMI/GUZVZNHeORDiPs8EiS3MiKDgon/TGC2+08Dz9f18S7QrzO7F8gGQ29IbefsTced1wErAk",
-	"xOmGruU+ZCmOIhqoS+YvOeGZoDP58YKzGE7l03sbBeecpADZHB8ER3hK3Kk/EmxyhN2jaHLkTvA0mkUH",
-	"0SEejdXzCixNjvcrNVVwB9gxcAYfWSLPbhR5+CD0fPfQB54wJe5R5BF3Fh4Eh/4RnkfeSD1vLlZ8BoCf",
-	"aKBPnz7BASquUhcnFNtB6om6WFHjSnaZovpQG+cqL/gxfOJrIghm7Hnen4Wv2aSAPwGv682g9M0sLuZ/",
-	"s6uvy64+n0zz2UWZPzRj/QQMcY1TvCJawyq41e81/UG8j1iEsiVB6iH0sGScoJRwlqcB4ShjSHDKY4QT",
-	"li1JirIlTuANQY0kfcYR5ShiKUoZyxCskAu0FRP8IyfpphQNNCDOgAdLssICIrURPBOHORDABznP2Opn",
-	"5l+cNUG+OBMAZADAb8wXc2cMLfE9cRBGb95cnCGaoJg9kBQFmBP5dMLg4SXmx0hcC5SjFQ4JohGKSZQh",
-	"lmctIEtgfmM+DbeALbmnDWYB68WZ3mj5XPs+syTeVPeXPSSIfKA842hJUtICacHvTTD/IyXRYDH4H89L",
-	"Xfy5/JU/vyQRSUkSEACf8ksS5Cmn96S5AhwEZJ2RED3QbMnyDJEoIkF2LOBMYTvFrqobyA4e5WkxvmUj",
-	"fcZighMA5Y5sHlgaNsFY4zTT2yiGPQa8+435HJk/BavQgV/IvViw+NoYx0FiSsRSFJN7EreAq2HoPnNx",
-	"Yidx3IRUzI4NinDQw5JI8pHnDICWp88iAWy6KcgQJyFKWFZiA3to21kxHI7jbbsq+MwrxTSlEYYlGZFs",
-	"Aa/XMQ3gSn/+Gxcr+N0YjGZkxbdh00tj+MGnguvjNMWbATCl6g4pNo40H0cXZxz5GyTAhBNyEObwST/B",
-	"f/XeD8UX34v7h6Tvcs8bHzSe0B++vzg7lqNRjpRBxkHyVXH6QkEaoosMsXuSpjQkHDVvJfuOV+YcOIMP",
-	"bhCzPOQZDu7clMRKFBEHcyWHfNX2NKeCABeD6XA8GnoD4N23FgqUwqXGcPGMg6KUrdDoGNEMJYSEHL4G",
-	"nd4ONozclzu8gplxfJFk5Jakg08KtCuwGdTBS9kDIDFWoOEMrRjP0MzzHLHZ7ggIEsdxwULEgzXYO+BW",
-	"y3oE7Cn7jQTZdv6sHmxn0JLn4ZSIa0U9LTmzA2TrjtCK4IQjSZTWFcm39mbWPMNpdi64m209rdwarJRX",
-	"Au/UrZLztj2HGYB/1oCMWLrCQvOhSXYwLcU7Wuz1J2egFSngGpckyjkJe7AcZSKW3AfHpGHNrShonKQp",
-	"SwMwZszn87kzML6YTkbqc0Y+CHDfgBojTpF8IEGeEXTy+gIFbLUSZ2afDoU5vLGinAsWVYhVCDYlz2n4",
-	"C+WZEH7hVHqd5LkA6iThD3qzqod3vSRIyLA5yFUCIYtVLdDUG6EgJaE4FhxzQVmc3iY4ywXyTb0ZWpFs",
-	"yUIHTSceWuE14pskwx/E55EBPktRntwlAgUuzsSP4+Kz3hGWwv0jqDZbUq4vJgfNvIlA/BBn2BcCloBh",
-	"mWeZ2KCQPSQOmk08eZtlS/ElEVoamk1G4jWBm5wPkVjmHdnoNapZn3GkjxgueOAdsP7i5MuNBuQ6Ubgu",
-	"/l6nbE3SjEq0kzLbFmIXUiFIiAFOU0q4upb/IVQXJRU2b33xO03FnL+qWd4XjzFfELbg4xqyU9D9m/Bt",
-	"By4hD4Y/pAaH84UWCJjesco1PZVn11xhBa46mA9aitcIFzLCbcukHPNNEthGkBIVFdKSICcODA9hpMX1",
-	"uhSkuZtty0xdSIFkgwZoiNuHKLWu5kC9ZKiTNX2tx2jKUOJclGhRn11qZmo2Lg/8lt4TAILDyuDEHMSJ",
-	"gFJcDv5GvmDddJPRNhcaURKHsEg4RSon4zss80cxgm2JSh6yzVreXkiZqeVC/ZTlt0sBxlZkhuOvctwS",
-	"wYrDNZbfjfK8ifN4Te3QF4cDqEFLgafnjmkqs+xZm3ZfiIzl3AmIYCBQHSPscwIaP0lKRS5hYCZt3Or2",
-	"jZDnuAfl0wxxvLHiXj8aBRzcDXVpJqUeib5Pga3ys20e8csCSagcpLbRQTETHxVDcsQlShwQKx24rVla",
-	"3H9qm3tiNDxURewW1C0ZzNOeWkyS22zZfO8Wrj+eIfmAVBLUa00063v6Bau1Y0ALm6wySFDD9bLE4HwH",
-	"9qhPoONSWuU8Qz5Bgsisl9ET87rt6CgEVqdASomLBWoWSFlBR4Ghj0BC4zkrPgrG+zPzLXy0zWZZx4TS",
-	"ptjYDvXTdiFJG11gizG/IyHIvfZNDlZhJ4cHu4UJZUXrCmLMedfoTGhACnu72NKZOJhPhmup3+OlV6jX",
-	"ljzjpVWvAavpL7LLQ5Le+47XV6BtezfhGU6kr6Z7DKmX1O3I2Ge5tr+KA3r7AkyLW2az0xywlTsq9Kio",
-	"mG7PmdYpC6RGaFH14we84cizstLfmJ8SDp6jbuT4mfmX8kHzLalI12f00MOSxkQwOMoRTdA6Zbcp4Rxs",
-	"HyBLiFsiDwJCQhJKbVB/HWEak7AbWPuGSp5Rk1Uwkq84oGMqeaZlF9t20DPX4KCRCfq4BHiFP9BVvgLv",
-	"7oom8m/PtpAVRIGtxAaT9F66irrRUT4n8ZFyZZ8QKEMzQ0gTm55I54Vtidor1T2VeKoPm6sx+JKTOoYT",
-	"x/A4GKygAEWyyjoK1xGs5GCaAZjH1XVp2KRv8dNv6qfmPoCnYC/5W99T+0jfctYnlbxPBeeJNVTKmNTY",
-	"jQCe0ntiysVda73KwUTTwIGW0WwndMqSiN7mKSkCAVpB1E9y/eSjwWwf0QoqIN9fC8vfqbS3tMILj3fa",
-	"JTvxqGoTasC+ZXTbAs6Ucal2L6CMrojgZUshjrQFRQjxD725PgXdN8tIKt793+/ehb9PP7nin7H+51r+",
-	"s6j88+t/vhej/EeDf9ScHOrHUMkgZxDo0nvPZVzMo/e8sdvbxrXtNhhvLWhh2qLrZ1GR/7RMAM8XjECw",
-	"4Sm49Zv3ScfIgqf9dH39GhW8teV1aQO3q3QcPaTMVMaMO6UwcLda72B4Q6ZRAglZrbNN4a3WLLZT3bTO",
-	"bne7No6l5mysnnOxCnMvzY1pPegSI3EYUulTel1Zw1ZD/6Bh4BdX+B3ZyFuYCG2UJoXWLyUNc44RyBu1",
-	"b5rg3iu3yg5aVEXrYQ8JL5RhfZxWpSoNlvTepvqqo4eoLKu+u6uqstUcscTrNUlI2K6c9NYfeyg6f0yl",
-	"aTtU4MWzm2zuiSV24eLlj68c9PeTy5eIpej88vLVZYslnPRRrmF6dBUsSZjHJGw4JkIaIpo5iEbSci++",
-	"aLHrgSe2e8Y6CsO4xmeEk42h/kn3U0q6JtxikSrUSDnsEofiU1IV8iQEnK2Iz8INqCvPeNekdi2ocWeK",
-	"E3or41NfFCGujUFVTFzjYpL06JSH46Ar8PuC+++0MEX0NjXBNkB0zRbUK2PittFnqbFoRGEp4huekVU/",
-	"31UxVWGg0nE/VUNVh15TV3BKjUXurMEV37cx52u1YVUG3b4HPbbRZoXrnJ/bBPAt2ksG71klCzFsNx70",
-	"NrKXW2S7ze0r2mc1OiJsb21MLdu+5DLebGcNU17gvRZfWmvaxTIV7YgCJjgUq5kRGrabITpRpg7x5jMO",
-	"7xbCElh2CnHJ0ZGg+rEPOMjiDVJyTVOCGdskmOq5dci4SqqYTbzdxduNzeZUMiFLsmD3ITXYLzBXpYg2",
-	"MSLNScH9H7C4xBO7YFTPMOiGosbvmzgitK9bBlqXy+/o2mUqHsqFhD6xThDSPjnNC8WmSpYPGeEIjxI0",
-	"wVzeHtnQkp251W0vR3zGURmj3hzbktLZ5sSpDsoeEqTfJilK84TbxVwzM9SqDKpEURCvVE5WmTtqcQmY",
-	"yaRdXl54DskHbcSinjCj7rtlt8qQz2AH6nGbIGBlS7KBIGzE7BJIbea+YRhbZ7fOVabi2Ga4P339hjdR",
-	"5u0LDtYQGbTXHHQ33cVM3e3CLsPPd3p1gcKU3hNQp0OyjtmG2KNYOjUjiDEvv6mt9DGqEntIYKseryj1",
-	"HamfmrR9tDKXuT7Wm8tfmrhgMLyT1xfWAbMgpGveZRpoLqkay577MQ2QyuQhBUaKkSXGO8jfoIuzBYgi",
-	"Khq6/BnuXpaQ8mpXwZ5vXxjEv/uNYKRzt7Ma7SY3oLXfzlkQ9uc25WCPYTXmnP34zLZ5bbPU0+B2Nob0",
-	"YL7tFGvkilmJQ+LWxWuNXrsMuR2wfYa/I5s1pi0s+erqJzCJiSfAFhqz21twgCUoY9KZXsUxmxBnZPf3",
-	"2tgqoevM5z5T7CqO9JumUkig4f+MQ5IWw1dEArsT8gO3BuorPyYqaVllRMBYUlw1RCT74CqP0rYB8jfr",
-	"9SpO88UPXZfsiiYtUEuP66Og3unQrHFpZfpkX/zqkEMtGZB9R1X5oHb+SDN9M/SYdVdEbpvZOpX1JO0n",
-	"6CBdm0AALjAliPOwJVKgxZqVqcD5PkdppoRuCRVRT5ZmPolyPmMZJOB0Dd9ve/eaolFPwzaLILomTiqm",
-	"0cssUdc1m+5veYz90dg89sdc89V5++309rltM+nM3L7k+bEF4jJjtz/B2ceymTmViVMBa8xmMq421Xon",
-	"66d5T9W0U1N8VBygtJGWellxhTTx2KqgV/SpqoJtGmNrMtn7p7SL7GNs1KWqHmVutBqpLMGHxVx7GB+t",
-	"dq3thsjytbe6bIw9XqK32rydzPqJUpSz7UNdXL2SCSM048inCU5pWwYK60e3u4zYcotdEhxuWmSjXoYN",
-	"GdwlVUSZWYkzFBNslmIwZTma9BDnQHLbdeh+e9bvQDlZ4SSjwX2JaJYNUJHSNOMkjpwi+qUoZdTXMXYu",
-	"WQ1iKTqjXLOd5tv5es3SjJuSZ6u1B2sSRQFO5M2GK/ZEFiGVoGAPFleTLfFOc6xYSmTJBqiuZ1jULLN0",
-	"3Cv1A9A0VlKHgdUVaO37VF4LFcQ2EbJk7e/7MJ99OLRazVNxaLVQEvZB08eyas1ze7HqXyjPTtaUt8VY",
-	"QQ2BNeW9g6qMHKg62jTGet8GkA7k7IRKh3T2Bq0ID7UC1hiuDbrSa9oFXuEE7Q2f4Y21AWgZsBPC7dDt",
-	"BlkHVNshaopNXdB1F/XcSWCxQ90xwfYVXGli1vyl31LqPGCPNRUMrXtN7TO1La5ejKJrRTVLQe9lNApe",
-	"2BbROngb5FU9tBPwjppu/TVdO9htQ7dB/d9sC6xCSesNIYxmhas6jA2aF3h9nmRSyuvtsGiM8vLi1OYf",
-	"VpokpJKlEQ5Iwz1cFlHrrmsin7Na9et111oM7hB4al6mW2JFjeJttrta/aiFsw573nZ9Q+zebrZ8MWVp",
-	"ZbcrEkVxuI5MRFVk4e0Lw4RXgcaQM83qcjZ4XpycdgFU1J6zyv3yxx672cvW2m+M7WrIlnEqZe6eDO0q",
-	"tfLqo9ZK520LuytK6/WzFBnmoKoRSFlUTNBMFHNKOq7uSpM8bTyoUiFqf8fpgyzopqpEoVuScfSwpMGy",
-	"Ycw7RrIugipXgIUcf5uwFDaqFodnjT0qZrEmOPQ0JTFjyduywDpNkb3ntLFuXRLpB0XpzRphOyxJD6Zz",
-	"T4qaQCHOiJvR1aM2rF69qQRVK117DPYLkyewrXzRHkOXpZkayGvPg4HEhsdMxHtXZTPKRtVY0A7z/y0n",
-	"6UarVTL0sE2ogSpSRo5YHme76m0NptU1po3PALhbM89g1N2zzuQLoHfbwOyXdLYfxpgvPgUGfHIGVwGO",
-	"+ydiba/JtVce1pZhbRtYUzIslp92U6lh/Tl9/YY34vRjgu+JsqOyNUnskXRFgef68PC1rHIhxgfT6U8f",
-	"95xl14QZuKdzTvaIR1FFpu2htNJN+SFDGUN8yR46Chh8gcCYPk47ymXlVvpxS5UOdRAYcfqRwFEcl86U",
-	"AJaCcg4x09mS2G2zlKuEhD1Wy++F7Ebjfc4spiuaBet8vxNvs/ubNv/98Laf5b/PMcJvNpP31tWtU3ZP",
-	"IR4ouW1LUrAHC7Y4BU6CTNautbzAUnzbkrLDlzjtLZmr8lQGKVaTTcp5LAusIb2BlhXWUG5qFYEquFia",
-	"57c5VZvceB9DfGEJepQlvmZWsqOgMdUe9vf6zdPL+q6kBhKeFO4eyx5JpvOouMA9w77aPIP7BGPZKxhU",
-	"styLhZaTlKC/79q/UyyLLT/9zrVgqLjrWJS18DkBBG6Pwi5+Ll2RYouGYdoSpny/2r6GZkeLbsZSwqgX",
-	"2bnDL5Ui/PQ73O9SqHomjWxTFnZGJIvfEfh+rSeVglu9yZxloVVlAwLfOwpYIu0SC3Sd5sRBP4o7BrEU",
-	"vZElUr/UyanbwCQXmEavRm1K53G+ffF5DvMJVgv+YpxlOFhuy5LQoRQQYEE5Kt7qX+JTnO+ScVnobYdb",
-	"X7ynr8L+N7h5Zvptc7UdZ2YNo8GVe6M1+sctn9OBICkxU0n6XXGW28pW9wbbCt8XDBMRHCxLFggJcLLm",
-	"EFDbzsAA67eAkbRWxjAiS8CQJ7ea7zwzsETLzPerlpgZ5R5SFR4+yNITu8359sXWshaBDKJWDPN+ZYTO",
-	"kdSOYRlOa560VlVfPFp1dz1ez+8Y0w4uW/eFlq2fHNjWIa2wlkmgNdAemx1ah0uNZwOiFqxr8dQ1mfKj",
-	"0jhbShjubnuhSRm79IyjZlDoE1pg9plrVztMvZHXvtaYbaUnpDXmnz+nb+fDM+1RuoHZzofwaFOW2RTN",
-	"tuDyd1WNJIOsYsSSzydzdWeOVXO6hPAT0ZRnrb5re2O2PaxgZbvKbj82tuQeqkqafXFjD4dXvXdmB4wg",
-	"54QhCXXmmg7JhG4tLM84/RIQq3w7vnPC3Y6g2bLkKo1E20vYFPG62gXf9yidojtSpPr4WKsbmW0B+zHu",
-	"nSyie9wjPVQTR/myq03MaLWisHijJt1aNW4a2GdrBOz0FooFH7BV7d8lmQ1Uqoarfm8Gv3NK21PP3zMd",
-	"rQdz3iMtTXEc6GYnOMwjFrJn1toTQrBrDdsOIXSfAlMdw+mGjY2K8kX/xj3SxgQiPi5ZrH2E7e6FRuJX",
-	"UbbXqJhlSwYrHRImizU9BkrismejGUJRmwBhEaGLI5Bs7UmTveqhn3vkEVRp+3FejGY1IEsOQWPCPXwZ",
-	"25I7ba6M/2aJxT6M45jJXl7dGTVfyWHcRmQC6Fh51VrLtWydvx+baYNB3cV29nIS3uMkaMk+IkGe0mxz",
-	"m7J8zfcHv6VOEUt34yp1FKiurIgttENtP4pezkcZFb07yULM9KPo9CNro0419h4kCeTVgxCN878Sr8pF",
-	"+5jbRL6T1xcg7UOjOxKkJIOP37A8hbz7REjh3+ouf4AeMFAx6zLL1jKlX/Was6DZmv5VT1F2pNM8N97I",
-	"vMjiJ5Xi8P1E1pb7sKYpaesaXM5a7gvMJtvn0SRiTXiuZZMY6Al7ssZBpdbSM6jrIy99sJdyS40zPnyX",
-	"vEuMAk2qrALSxYQWQrxRzcsohzYvCPN3yc1fzq/R8yCmJMme4zX9n+qh77k12kq2MaXh9//v//xf+Ten",
-	"H8n3E/m3tjp+/xtnifxKLt58XO2P+OoG6mMWbb/8zbskYukKvX51dT1EPwmcBsO8CfgSKptxaN4pLTAq",
-	"EdFBN8Y6novpJoF6Ez6Qm2OkLTcywFZ2YgPtlw3fJWIrxDRievjdZ9kSFQ0qVZPedKPhkcPJJoYKMN0h",
-	"ECIbcAqFBuFovkPffXel1/7ddwtU68GmCyLdFBt04yAOGTPQaBa0LczRjfjr+3sc5+QG/cZoIn+/kbt7",
-	"4yD4ib9LEFqTNCBJ5pIkYNAhQjCPiqp2jH56cXLqXv10MpIoLyNdNNEdox8wJwfToazb/YOgM3hOjH5z",
-	"8vrir+f/tbg6P708v/7r+X/dINl4UW4WTXhGsOwvUyHdodyLl3hF+HffgTe03AWx6SucBUsYAeFko+DE",
-	"RvlaYHOyIxIBnFBx0mrkF3gtBhZDKSxHN4/pzCvwdIi+++4XyrNy4EbnJTW7tPrr536+evVS7qxZeDJj",
-	"axfKuopNduTZFahaPSGJuJqubobo72oHdAdMgZNQvpzCmesG4Q5KBKqiJI/jITrDglXEjN2hmN4RdNNW",
-	"Yv9Gr4JvkmCZsoTlYilFKypJMLpz4Q20wLhBQhtJAjJEr1kco5t/NCNwb3Sm+RCdFA0ddQURAXepeSk1",
-	"NAWyhpAf6EDk01BGz8uyyxlj2vggOJ0qB4pjcDYDwZ1rhCvvtpAF+YoIXnhTa4IsYYS2WpIG4IYTSExD",
-	"AuvUz3xjdoEUCG/s1LfOu+SmERF7o5mCwZ11vVxstDl9kHe4bFpmpEIb8HyD0U2eiy1f4Q3CMWfIJ3IL",
-	"QUtIcKwCXb51GmsEV90NkA1Hbc3FTIBUl7GbZgtovaTKjdPS+kvav6qDQJdxlyXxRqwkvTPgqfXmH75L",
-	"IPIrIMo/pq5ZeUu646EnVMA0Vvc+Xzx//vDwMMTw85Clt8/Vu/z5Lxen5y+vzuEdIaPQLCZSKRY3ndDZ",
-	"tBVwoJpbszVJoEXiYDL0hhPZd2IJwot50wSV/iYg3TFbGwLZB0UQEcqTiCaUCzZnIhCgdlXSMfsgA6on",
-	"TMbnqB37FrqCU17eZYoaj4vSuiQJ+bsELPYcJeRDhnhG1shnOaTEoIJ+HFT0skFjR1O5DKUF6UMg5sOS",
-	"IbliQXGSomG8rOBMocBmLFlSsU4wzTuq75J0H0CNbI5SErA0JKFibmKRPiEJ8sltnqgRBdsUl34kEFNc",
-	"CypZBtM4T8kCus/KQkQ6kuBdIiNkeIalpCf4MQjaYqHVZxHPaByjDMgpJSt2T0J4Ubb+1UZx3f/gJCap",
-	"LO2NubYoCTH8nZD+i7rqsIZgiZNbuHuTEOoc+EQKcSHCt9JXVAwP0DzA6sUYynIBfe3AwBAWAECzBudd",
-	"Alb6gm+o4dXD4lzE6cvO4DHm6tjNE1Lilzw3sZdiXsVEHTmbWiHLYzgf9i4RrIcTohix+CTRARpAwfWm",
-	"T5EkIVEnDE21JUZNJyPYDYGNBb5JOi8CMC5CQZlVulIdT4msb/PrluYGNapqkdZ1D6dST8zSnOzR5ryz",
-	"rb6R5P++1m587Hm7tRpvb5NUOO/FEvp3+LZ2Z7K0+tbc5EFQCpG9XY10TtsUxUqf667qAFa+EpJxwRAl",
-	"Igl1Cd+Kgx3ATkGP8gqXbbRpaue0L/CdUGk1NhV1xbiOWEFwVoDyDhIkCoSA7wj0mSQpEIakXSFxvH2B",
-	"fLKkSWiGgj/jyMfB3bCJt01Ie+BuMcYC3a+Gkvgd8SdEoqi/2Br+CAnPUrZxEOVsKOO05N8hkX9D5KbQ",
-	"DhwjiFP/DfxBfZDtMwNxX9JsI2chGfpmnWdq4TRRrkEpmN3SewL6F+gZ38rO6yEZRiy9FS/K0bmuvCNN",
-	"AN+2kJ+yxrRTX8Oi09YVKGOqv8oCDlWAJf5dXJ//r2t5wo5gjHizOHtzeXJ98eol+kaHucrvZ/xbB61x",
-	"QgMHBTHB6THIInprpEurMMi8faFuD3lzRIL3icfV/sHOFbF0lpXD7g12WuqSPaCVuPoyKsRUWl33MfIc",
-	"KRGCQajUA4DfZzSWi5KBdRaAtF29BKircWATutbCV5XbrQa0LPafbBCNCojb4DODFJ+UO9vKczg7hS48",
-	"dm0qUPZpl9UoEfH4q6ez/d2+109b9z3LFRQqe+Mjr50rIFCdJa5vnZJZv6/ta6mtlIur3Ez2rnwdioDs",
-	"Mo0wqhTYtxANWCgF/xf0brlpWmbect20VDQrI6g/D6+21HnvPXu1+80OkzZ9K2XlUr3Lkmx9gsBjaJu+",
-	"cA1+XkFRFU1xdq0qeAwV7pSJsoZV3ftqK0j9+Rhso0rR1rXWQx9ghWXV2UyXVyjzpFTOXzu3bYZ/9F1w",
-	"M4e+e+HN6kKOfYKSWp8nRt0J2/bY85iO0ajHPaNLnO60WKhF8KkLkErni36Q1Oqw7g/ROiWB3HFJj33r",
-	"kGvj4QNN2jw51cqx+4AokKME0U0Jhkt1kHNSLYretbuW7gXHyEPfwEcVgNlsQPJtj0OoVL/dc3l1y+Bg",
-	"MZgOx9J+1k3ZOqyrVkcap6RgxtKcQFW4zvYFmbVidmZhljMwrskdiv5b2axqKLCjbtOj9YrcK501A+BU",
-	"kqGsBw8u64BTGzyGs33H4zV6wKn5VYBk9T6SVipt3dJdV9tFfu2Lb9u4VjhHcyuclcwAuYPsIbGADd/g",
-	"OC76KRn+rRaQy/ikvUUUGbkEzgE52P7QGPFQT0AOtbYaKYMe9127KKMSBEUnTL/Au05cPbM/xFuUmXLM",
-	"XvENRR26ZoxD0zymIwwvzjg4bHU1pmNt/QRXqPQfw4/gzSp838X7HdsjXtPP8cGu9Fk0LYgZDpGPY5wE",
-	"8orBaElvl/EG4XtMIaitFI0ThJGsCqA5drGgLlD1ZGIuPVUZzb8TeaimRxitU3oPMZwrfEtQSm4pz9JN",
-	"L3BCFtyRVL+Sp/FuIEDUJVwHUsB+OkjK4MUdwFljzh9YGj41NHrcfdkXRqcvL5A2EwDp9YIiSGjlpSfR",
-	"QSz08PW4gwzK0OrZ4zYpJBmm8e70f3KFqvUrG51fesGBeVH9utywbYXKdhYmZH2bSJmRn3HpEw4pvxMs",
-	"6S8/HJeRJjpyhkQRCTLgsoU49gxe4eoOytCKheC37GCwYiJ4qa4sbV2jxWRbpkyxRGkcDVE3zZOtq5HB",
-	"fSAHyAA/G/SVWOXdxaXiJLZoqDK26WfmX5z1eRzMV1CsWTz/eCMkyI2ddb2o0L8P59Mpno4jNwqisTuN",
-	"psSdT8bYJYf+bE68w/HUHw0c5QBcDGb+KJqHE+IejLHnTqMj350Hk8j1olF0EHnRAR6NBjtYNe2GuXbT",
-	"pj7/0msf4BSqCFCp8TyBtw1gKv3Nhu2zBLRh/ExV815L89W6HVS6fnawg54VvqIW0yfNoBdX0/DZNtVO",
-	"PuLexscvYPnr5YQoFEKGlAcQGY2TcFLvz1pK4lWuIpgRxE+AGYRxOYSKvb5lreoYwUm+3k9nbNHFjBWR",
-	"D+s8uSXFioowFjtH3Gh4cYcMCiM+EuA/NDeUdNDJDTWH86LDIJpEnnuEZzN3GnmBi0fYcw/xYTSJ5niM",
-	"Z7MdONyZnQK/KoeTMO3N4XRZhDpfi1U7CgHWLbHwMYgMRUZgIDd8DKCyQ5hMzolThNnStBL3qqOiALNv",
-	"6T0ZolOAAELj1rAuGZ4IMT82Z1AB5g7eH9lmRQYzZgziALvdP+16waNx2dbVA6Lvfm22HcpSSu6JjrVO",
-	"U5JkqCyPhJNG/I9T3CfyuIG36PaDEKc0hAQveE8lWxVrtwS06k3eKxKpEXxkDxZq3jmVAqvvu9/Um9gA",
-	"zzN76TtohMBzSyBCfFw2oC+BlBtrEXjfCxhU7sqoP+uotXdpiTUKio4tj+YLYsJyvJIpnOIMx+w2J81o",
-	"o+p+bif8+ilzHQV3LxUPQDEHsVhc3DIWsoWCjUPsJGNQBmAmnvsrmmUy9BMCnTO6ghBqgR1tQg3cRKFq",
-	"gLST9V8moDcv8xKigvtxkt7reHGA7OJMKDLkAwnyTFbRtLtehPyyErPDAE9sEOh7t9+RDZhDejyqDb89",
-	"HpVW2X7iAuWXJMhTTu9Jn8cBgaDy1NZHIc+r53NXQhV+IgZva5BUfAloXpT1GUDgRZn1KxW10Avn0Shw",
-	"R4EfudNgSqRAM/ePonF4hA/JyBs4g2AlHmbprQ4FLxFhiNd0qLjBMOckHZby01BJDkN7renTVWikFC8G",
-	"bWkUZi7yYjAOxmTsT7B7iEehO8XTuXuEvdAdRV4wCbxoHo5H1baVi8Hlq1fXhnp6FB0FB/M5cX2CfXca",
-	"BL6LD0eBO55MpqMDMg/92Vw+vk5ZoBj2woNv5IUXQCkQ+Y3xu4XSFoODYBRNiIfdg4lQhn3fc/HsiLhe",
-	"NMPjYB4e+IeHZQr2YjDHB8ERnhJ36o+IOw1H2D2KJkfuBE+jWXQQHeLRePCIu6LWeas9OJUfq2QYIylS",
-	"mn6eJHAI7hEjdP83yaa741bjSneuHlcJtNNS5djupQSo+uPZbwxj8KegUHuPMH1yzqD4HYhVMey/vvnh",
-	"/PLl+fX51fD0lzdX1+eXw6vTk1/OhYyw01k3+pi1HHYmW5I9zZHKHWeR2m/jSFWTsfZD3XagD1IKWK9J",
-	"Iu5/6fh+KGSABaRThFRK/46QweUfAoGH6Ecay8rebOXThAzRObiPAExxjz6k4t5PlNf3XZKlOOE4MCOs",
-	"Ilw46TKUkTjmCyAH8XrMdEYGfAO/QmSJeFwAJSQXCbzKYTwptQXxzArirGUigBCkcaJg017Bq2BJwhxS",
-	"S4rIK/G1kD10VoT5w6nSdcTzEZI5chcvf3z1LkFCnjm/vHx1eayzFFkSIgkKTUMpasGKoQYU5kK/Ikk2",
-	"RBbkPL08P7k+R9+AYCIAWLGUOEiayMJvHTFfG047tl/Ozn85vz530NsXw6vrk8tr9der1zLhTVrVdeLb",
-	"Upmo5V4Vay6WLGaHpao0N52ZKQNIVJivuW3YZ3mGOFsRn4UbRGJOnpWWNJYKYMTx2ZZ0fXJ9vjCyUCiX",
-	"mZcywQZimB3kb9Qps1T8LVPScJKAr1wf1N9PLl8WRQIpV2ky5WKMnyCBpQ2kl6/OzocnZ2dwuG2/X56/",
-	"ePUWAAdnqsyEhbB9ytGtzLr9Dv386ofh6cnL0/NfFuX2PODEyCMUojlg94lGXp/ELLnlOq5DxwtIS1ll",
-	"U3WZL7H9x0g784AyFVnTzEHvBrKy+bsBOIBUSyAABWqMQtIz0LaAS9EtJOzc0UQRSdvJwY+wIw7cdCxP",
-	"uSQQaeCDL81ccluijcHNdjKgwnZ12Uyf1kaqOz52Rp4ATE6RRPywZDE5RtV7UuVAZkuoNm+DflvMSRMG",
-	"SQJVIATnciRZaObVMh+8vduEoG0RA2e+rt7XAgnBaUwFl8BIzFkYc+F3wWoyrnLTgJ+3BiyFTwqx6bKW",
-	"t4SE/1gQNOQKxrFeUanHU+NWAbqSGehd+/xFqWBbBgZL7YkL5VWkeVnLklLCWZ7qlmq7x2MdtvgArDA4",
-	"qKF+AdOtlgHqBnT/0LHDttAxm5f2GCXMgD4NlvR+ixNdPfOkzhTTeV9JG4a8XZ2aquU7mqEVwa3Rr2Fe",
-	"FOLfjeYu2t3hTwogSbJ0o7q3PQLCf2UTkIy26wfGV7IXNXtC1zTRNpORJjBtym8z2kzHi/GoMNpU0FX5",
-	"g6I8jjeFFyZEqim83X2sKxlrA87TmIGkAw9Pglk0G7szfDRxp75H3CM8nbizYObPQy8aE7DKSFFiMRDC",
-	"hxTniDKdHYSj6Ah7gTsBMw1YzUKPuIfBOJr6R3guTWcGl+8dRqHfKbJ1Vsz4VjE2m7teVWAbFEpQ6WZo",
-	"tSmY9RLVge9lZthiYpCoV7EoaRYlpcsnsz/sZHawRAp0myAsxaJqjoiGncGqIVgm/ozhFl8hvKI7La6m",
-	"U+zrJnVsXV06p9Vpypd5klCZqQ6adbvcme0IgiVy36kG7Qv1pRpb8rlj9v99L/8h72V4Q5UStM2oH3se",
-	"FHS2E2NuEuoWL7F66kuw6aBke7awkm5m3Ux93O4JaCZ6KnXUbPnY4Rnomn1f1q2LJH0F1r179iik+1Iz",
-	"8lYXqRJ6mk52OAZ1HxpuJypB42N7lG2RCvxlUn9jBt4CSyF6Fa9TXhCj4WQE9bCsLnVZzYGTFU4yGpTH",
-	"2HlPPB0X/kr6Q+na5Rp7NCnZlYr2F4BKLGrE6No7WnjewvO0GgGS8zQc+6NgRlzvIDx0p2E4defBaOx6",
-	"ZOQfBF4w9udYNtqCx0eBhw/xIXEnkee70wmeuUe+P3FnYzLFY+KREIRzypkuGjEaTibDkVtihvuD6jzm",
-	"Xly9ks9q8fpS9WBb0cRoeDOGL3QfgbE3PSpLUsjRoQZuFWMWg/InNXpZL1ntGde9naCvpYqXVT8tsaqi",
-	"8H7fm6HBB7qvCH3eX+KKsHDsHW4LW2vSLVdEPT+eO6rQ0UftQ377Yts10Zh2p7vB0hj3C90M1vT6dpG+",
-	"DujTCfR/ei5ZK4nQwhobDWt/rbQuH5ttrsae5zn9uKXZCFwZayrtvQdj6IzloCn6yw/NMtv6HeCi4eHR",
-	"fIxnU/fowJu60yn23aOj+dgNg3A0mR3ODkfYq7ceLgYo+mIXX5TdrtVXlR7W6jvNP6fe/KC8bklI85XR",
-	"vlg/3ez0rFs7a25atG6udGrWrZl3ZZt1IunmlQUGfAlm2eBd/UMzLU0QtjBKWw+CR5lD6iDsxDSb7VW+",
-	"EM9sVIVqkaB5C6TcsdU+PlblJxOWQYFLCAFhtzK3Q1b+FUshH9YxhKFpArOume++aP7oVevq6/VGCP0O",
-	"6pFWn9okVpPPVcbWaxIeo9cp4crTJHUVMxBEHIBKDepyTO5sILI1qPgDKEfWiiJfpjhIv3p3tmJxRnhJ",
-	"s6lBd42mr1wEr9X9KfRnlZYs6+qrVDJ6D73I+9B9mdVsScNudn+qdZz4t73wz24vLDpt7Sbe1Dj7Fk2w",
-	"dpd9CSHn7QtTrHlbg8Au3RRdYrbINLJzS2HfqlgF/RaxRY69k7DSwe+/IK+vtyf6XP6YViZXWgYr1sO2",
-	"CA/j9/YQj38K7RHQ0K4yyq5Dv1p6bhlGoy6FbhR5+CD0fPfQHwXuFE+JexR5xJ2FB8Ghf4TnkTdqachU",
-	"S+ILyYq5CpUrbazMvlUtbarUSOp56Da1qx4GaN3NnmAfvwRP+qh4QA9ly5b62MaYPltaZpWLdWRj/ovX",
-	"hocFGKXh8zirpFn94ROriiCQztSqP2X+FRxVmrJUJmLNJp4jPysjl0WDEBxLheO/Wd+mOBSsQCqOupuE",
-	"Vriho4TAtFq+F0xTfFfvOWmkgo13Tufqzf3+1qTXrYlcT8Dp/i7b2ejUlIBBC/qt6VpAQ5UWA1Zed7Vk",
-	"Dyq7h3wAgUxVXqy1GHDgGWjFZNqgBUS67YnkgUv2gFiUkUR2PCtYnmzRze9keogt778G8SNjcqQy90er",
-	"x/40rNFat1y7qkg6WPz63hkEOI6labtYYe8wuFLwKY5IVZWSHRigMSwMiNX/XMGu3Kn4z5H4j1f8bzSC",
-	"ZcsW7vuBY0o+Yhx3ND8k/ozMx3PBItcs5IPFRGwtDgXJXKfQk2BXEO9X+wLYfx7wZspOFy2inWWBhfdT",
-	"mtF2ktn+VqGqboZVo/knYF6XBIc2dvIk9ertnR3byzRdyaaTWNdsdVAqN9RBXFoloRVSTNJsW0H7RdFU",
-	"BXpR1WpZc0c1X+LvEnG0Yfm9fq3hMxBTc+gLV7qch+hCNWlC3xQF5N6+QNAC7iH5tiyoyulH8i4RN6mc",
-	"QBZikZPqSrWqH5QtcaplJ/+5q1D1KNAurhBZ464aVfgvVJG9rcvAEt8TBxW1WJUFJ4jzsN1g/5Rl22vu",
-	"HQUytLNhCtX3dPHIko0pwnpQS2RAH0uw2L5dvEANHHi8N8isvF1WyYTGs4W0ALXXjyFJNE8hr5UlDlrR",
-	"BPZB8JEV/iD/Tonqz9BmKypZV9lNerfF/2BalKqLUZFfqAVPwdBgxuu0xo89KR6u8IengEpu8SOg+kOX",
-	"dwNM61XdrZeC2l/6sWvpX7W4G4D0GatXwtHVsgvbRSLZkwfXXQpN7cw27OcKFfi8woGNbf6xqUcMp7ZP",
-	"7Z6NdPxxNMYenrmTYOpJm8ccT0bu6DA4IuPIC47wdBfSaR7416UbAQ80pOv0Q7URTg11m1TD1v2Jhq17",
-	"0kxj0H8ekmktgLqGpt/i3KNIt0+HBjDLPMug1UgG6kvLciKWBlsSiv8EFMvW2wl2NsHzYHxI3FE4m7hT",
-	"PCHuUTg5cg/wJJgEh3gajXa66xrY9pXpla2fkFw/lU4toBtObxOc5SkZLH59L07Yx5wG8OG9DPHUFCa7",
-	"aj+HY1WANBrZaY8zVq1R7RkrZFNEIJf4atzaTbKQxlvTT1NUVoVSDKU1V40mPSj2cXT5pc5iS+VQrQUW",
-	"rpfEGj5Yvto4pxaIVCEgaIwMxF8OUfrimu/+KPBKbnZKwB3Q1tnWkX3SxBzl0KXF6NP7T/8/AAD//w==",
+	"7H2LcuM4kuCvIHQb0Y8lVdTLtuTouHC7PDPu6Xqs7a653a66MEiCFtoUoSVA26qOirivuQ+7L7lAAuAT",
+	"pChZVdU9uxMTXZZEAgkgM5Hv/H0QsNWaJSQRfLD4fUCe8GodE/g7iDMuSAp/82y1wulmsBiwhCD9y8AZ",
+	"POA4I/KBmHJxn/kkTYgg3LyaEr5mCYcnApYlYrAYOYPGc4PFr78PcKCfGOBwRZOBM8Ccs4BiQcKEiEeW",
+	"3id4RQaLQUhWzNVfyccywXiAY5rckQT7MQkHiwjHnDhmCWKzlu+dxywLX+EE35Fw4AwCloiUxQkL5XpH",
+	"ziBYZ0m28iU8g7F8ICVycvnJGx+5o5HrHd+MThYTb+F5/+p5nicf4rQ+a0h4kNK1oCzR0A6cQchWmMrP",
+	"V2/e3OSfKYwejMnYn2D3GI9Cd4qnc/cEe6E7irxgEnjRPByP8jfWWCyLUUgSrhmFXVsKseaLFy/G3mTo",
+	"DUejyXDkLY6m08kL+ZwIQr1QzxksMcdJwgSWIPIcbgDmeD6d4uk4cqMgGrvTaErc+WSMXXLsz+bEOx5P",
+	"fQkMXeMwTAnnsDvFjOWfYLyT8Dg48mfYnUYT4k7DceDO/RF2vWhOzG+DMk48kJRTpnZmGo79UTAjrncU",
+	"HrvTMJy682A0dj0y8o8CLxj7c+vLGlEeRsPJZCjBXWGJB8VRr8iKATpPvfnRwBmUMEt+UrgFIBwRD0+j",
+	"OXFH0YnvTvE8dOfBEXHHeORPgmk4I0fRwBlwkj7QgLAoIilN7uDV8PhkPsazqXty5E3d6RT77snJfOyG",
+	"QTiazI5nxyPsNV/VoKxISLOV/Jl+JAAzF1jIX66yJKHJ3cAZCLJax1gQmM3zT6IjPBu7k2gUuFM8Iu7c",
+	"n83caTQjR+FxcKL2yryjpwnuuZv5WSIySc00FRmOVzhY0kTulJUse5FFSGIiyDplggSKEAxxUL6O8aZC",
+	"yiwk7mh+TPwZmY/n3kGoZYkVWeYTtyD9crOW+8+ZpPpruspiLJhkbTAZ1v9z5bLcqfzPifyPl/9vVKeG",
+	"kTccATnI73koV0oDHMcbyaMqEFFuyLL81ZNEVBxXvi4QXH6tkVzOZfA7xlxk69B+LvPFZG7OZcu+JzSA",
+	"Uw+JREmFV5J9PIkUh8tgzTRX+/WDM7jDgjzijVnyeDYbjmdTs3MT/zicB8eeO8eTwJ1Fs4l74k/G7jya",
+	"BV4wj8ZRlVk0d45EOIvFYCHSjEgKDoonvfHCGy08z/zfV0S7wvxeLh8gmQ29obcfMXdeN5wELAlxuqFr",
+	"tQ8ixVFEA33J/DUjXEg6Ux8vOYvhVD59sFFwxkkKkM3xUXCCp8Sd+iPJJkfYPYkmJ+4ET6NZdBQd49FY",
+	"P6/BMuT4sNJTBfeAHQNn8JEl6uxGkYePQs93j33gCVPinkQecWfhUXDsn+B55I308+XFys8A8IEG+vTp",
+	"Exyg5ip1cUKzHaSfqIsVNa5klymqD7VxruKCH8MnviaSYMae5/1Z+JpNCvgT8LreDMrczPJi/m929XXZ",
+	"1eeTaT67KPOHZqyfgCGucYpXxGhYObf6vaY/yPcRi5BYEqQfQo9LxglKCWdZGhCOBEOSU54inDCxJCkS",
+	"S5zAG5IaSfoNR5SjiKUoZUwgWCGXaCsn+M+MpJtCNDCAOAMeLMkKS4j0RnAhD3MggQ8yLtjqJ+ZfvmyC",
+	"fPlSAiAAgN+YL+cWDC3xA3EQRr/8cvkS0QTF7JGkKMCcqKcTBg8vMT9F8lqgHK1wSBCNUEwigVgmWkBW",
+	"wPzGfBpuAVtxTxvMEtbLl2aj1XPt+8ySeFPdX/aYIPJEueBoSVLSAmnO78tg/ktKosFi8D9eFLr4C/Ur",
+	"f3FFIpKSJCAAPuVXJMhSTh9IcwU4CMhakBA9UrFkmUAkikggTiWcKWyn3FV9A9nBozzNx7dspM9YTHAC",
+	"oNyTzSNLwyYYa5wKs41y2FPAu9+Yz1H5p2AVOvALeZALll+XxnGQnBKxFMXkgcQt4BoYus9cnthZHDch",
+	"lbPjEkU46HFJFPmocwZAi9NnkQQ23eRkiJMQJUwU2MAe23ZWDofjeNuuSj7zRjNNZYRhiSCKLeD1OqYB",
+	"XOkvfuNyBb+XBqOCrPg2bHpdGn7wKef6OE3xZgBMqbpDmo0jw8fR5UuO/A2SYMIJOQhz+GSe4L96H4by",
+	"ix/k/UPS95nnjY8aT5gPP1y+PFWjUY60QcZB6lV5+lJBGqJLgdgDSVMaEo6at5J9xytzDpzBkxvELAu5",
+	"wMG9m5JYiyLyYK7VkG/anuZUEuBiMB2OR0NvALz7zkKBSrg0GC6fcVCUshUanSIqUEJIyOFr0OntYMPI",
+	"fbnDG5gZx5eJIHckHXzSoF2DzaAOXsoeAYmxBg0LtGJcoJnnOXKz3REQJI7jnIXIB2uwd8Ctl/UM2FP2",
+	"GwnEdv6sH2xn0Irn4ZTIa0U/rTizA2TrjtCK4IQjRZTWFam39mbWXOBUXEjuZltPK7cGK+W1xDt9q2S8",
+	"bc9hBuCfNSAjlq6w1HxoIo6mhXhH873+5AyMIgVc44pEGSdhD5ajTcSK++CYNKy5FQWNkzRlaQDGjPl8",
+	"PncGpS+mk5H+LMiTBPcXUGPkKZInEmSCoLO3lyhgq5U8M/t0KMzgjRXlXLKoXKxCsClZRsOfKRdS+IVT",
+	"6XWSFxKos4Q/ms2qHt7NkiApw2YgV0mEzFe1QFNvhIKUhPJYcMwlZXF6l2CRSeSbejO0ImLJQgdNJx5a",
+	"4TXim0TgJ/l5VAKfpShL7hOJApcv5Y/j/LPZEZbC/SOpViwpNxeTg2beRCJ+iAX2pYAlYVhmQsgNCtlj",
+	"4qDZxFO3mVjKL4nU0tBsMpKvSdzkfIjkMu/JxqxRz/oNR+aI4YIH3gHrz0++2GhArjON6/LvdcrWJBVU",
+	"oZ2S2bYQu5QKQUIMcJpSwvW1/J9SddFSYfPWl7/TVM75q57lQ/4Y8yVhSz5uIDsH3b8J33bgEvJY8ofU",
+	"4HC+0AIB07ev8loSUBMYeBFOUfIiFKabNEt+kHqs/hsM6E9vSzszcgYrmtS+qW6dfnULob1MN1dZ8nl3",
+	"qrkfa3qucLl54pXZ68A8Gq3GEGDICLcdO+WYb5LANoKSMKmUHiV74WrTMTLqS10qNNzetjFl3VCDZIMG",
+	"eAq3D1Fooc2BesmUZ2v61ozRlCklnmpRqz670lT1bFwd6x19IAAEh5XBiTmIEwmlvCz9jXrBuunli6e5",
+	"0IiSOIRFwilSNRnfYZl/kSPYlqjlQ9usxW2OtNleLdRPWXa3lGBsJW44/uoNVCBYfril5X/oRHnexHm8",
+	"pnbo88MB1KCFANhzxwyVWfaszdqRi9DF3AmIpCBgniLscwIWEJIUim3CwGzckHLsG6HOcQ/KpwJxvLHi",
+	"Xj8aBRzcDXWpUFKgQt9DYKv6bJtH/rJACioH6W10UMzkR82QHClUEAfEbAekF5bm8oDe5p4YDQ9VEbsF",
+	"dQsGc9hTi0lyJ5bN9+5AHOACqQeU0qRfa6JZ39PPWa0dA1rYZJVBglnCLEsOzndgj+YEOi6lVcYF8gmS",
+	"RGa9jA7M67ajoxTgnRwpFS7mqJkjZQUdJYY+AwlLz1nxUTLen5hv4aNtNtw6JhQ21sZ26J+2i0LGCAVb",
+	"jPk9CUEPsG9ysAo7OTzYccpQVrTQIMacd43OpEaosbdT2pMH86nkauv3eOEl67Ul3/DCytmAtew/s8tD",
+	"it77jtdXbG17N+ECJ8p31T2G0tPqdnXss8zYo+UBvXsFptYts9lpDtjKPZV6ZZRPt+dM65QFSkO2mD7i",
+	"R7zhyLOy0t+YnxIOnrRu5PiJ+VfqwfJbyrBQn9FDj0saE8ngKEc0QeuU3aWEc7AFgSwhb4ksCAgJSai0",
+	"Y/N1hGlMwm5g7RuqeEZNVsFIveKAzq3lmZZdbNtBr7wGB43KoI8LgFf4ia6yFXi7VzRRf3u2hawgKm4l",
+	"N5ikD8p11o2O6jmFj5Rre41EGSpKQprc9EQ5c2xLNF667qnkU33YXI3BF5zUKTm1Sh6YEivIQVGsso7C",
+	"dQQrOJhhAOXj6ro0bNK3/Ok3/VNzH8Bzspf8be6pfaRvNethJe8iTvN8iRObAX3JHpUKqgwq2gBqAjxJ",
+	"ih5ZFodKPpGHWd3IPA6zQ75Js4Rb5ZoVfuJWq7kmIlTsjXZPqGhCKzXRpGUsRYT9x6qhtFlhA8OcwZN7",
+	"x1z5pcvv6dpl2rruQnioFJwhEOOTMziXF0BskEPbOBtIGcBTBjXL6kkXyl1nYDlswN0ymo1QzlkS0bss",
+	"JXl8SiuI5klunnw2mO0jWkEFHvD33CB9rrC2FV54vNNc3knOVVNlA/Yto9sW8FLbPGvXMxJ0ReSVspRS",
+	"YVusjpTC0S8352CCEIKk8t3//f59+Pv0kyv/GZt/btQ/i8o/v/7rBznKvzTYeM33pn8MtSj4EuKveu+5",
+	"Ctd69p43dnvbuNbdVqZOu9iFlXcjt2UqRhewFfg2EvY4RP+QzxWBB3KL0H3CHqUGqM8qZWwF12NCHtG7",
+	"V9xRYR+ZFOkyIdXDQhptqC65id7OPMFCaeDCabqR7BREQrgREiYcBV1KoozjGJRutGIpsfLbUtT+1lNo",
+	"XByfnIGUU1sVfl6CNWSnEjgQZwFSeaVRjjhDOE4JDjdWe45kyIKlZMUe2lR7+YiSS/JrST0fOtrak3Ih",
+	"j++Oqb/73tw/E/xAk7vXUtSoX96a02sP4Gu4NwA5YdN7eCjhsU+NEK0W6aMeAVBZcKBOo+eqjHu9OMOO",
+	"hRW++E8mBH4LT6cfSTEyF2TdtiL5k7x6NZoAH2NpSNJTJMCdDC77hDwJV8U5MJSSgKWhC6eLY0WWOnYl",
+	"NdEQWhDWGFDelBaTRx520RBbFSU+55IH/6XlCiq7Y+ubU1H5jRoIz+eyn1zzFCLbmkJPx8hy2/92c/MW",
+	"5eJ0y+vKDWwnao4eU1a2v5XUiNzH2+qwgeFLaqzWQclqLTZ5wJY5sE4Lo3V2e+RR4wroPPh8FeW9LG+M",
+	"7VIpO6olGw9DqnDibWUNW33dg4aPW2pt92SjEJskIejN+QXXzyPYBPdBRxbsYDirGLrYY8Jz+6c5Tqsd",
+	"LQ2W9MF2oemjB1KxXk27Wqe2WqCXeL0mCQnb7VG9TYY9bFt/TDvZdqggkMVupX8glvC9y9d/eeOgf5xd",
+	"vUYsRRdXV2+uWpyfpI89FaZH18GShFlMwobHOaQhosJBNNKiUEjbXDkQjNQ9Yx2FYdzSZ4STTcnipyIw",
+	"UtI14RYnRG45VMMucSg/JVW9XkHA2Yr4LNyAheob3jWp3fDVkM/lCb1TKRqv8iyPxqA6LLxxMSl6dIrD",
+	"cdA1hD5BBMx5bn3u7V2AbYAA0y2oV4SFb6PPwkhlEIWliG+4IKt+4Rv5VLlPwoS+Vn0THaasuk2rMFKp",
+	"nS1xxQ9tzPlGb1iVQbfvQY9ttDleOufnNmV/i8FKwHtWyUIO240Hvf2qxRbZbnP7ivZZjQmK3tsAp5dt",
+	"X3IRcr2zUVFd4L0WXxjo28UyHfBvFN2a5bhhrh+iM23dlm9+w+HdXFgCY34uLjkmGcI89oQDEW+Qlmua",
+	"Esx4e0xTh4yrpYrZxNtdvN3Y3AwFE7Lky3cfUoP9AnPVRq8mRqQZybn/I5aXeGIXjOpJdt1Q1Ph9E0d2",
+	"0GeaK7KYrYqHShF5zxI0S7Zoq4xpL1CwNVIrt24XaVrNsS1VDdpMM50m81aLd6U4glUZ1LUSQLzSaclF",
+	"+QSLF7hcT6ErsAee67Cf6yfKiWfdsltlyG9gB+qGCxCwxJJsIA8JMbsEUpu5b+Td1tmtcxXZqLYZHs7f",
+	"/sKbKKOseomOW28OupvuUq5e0YVdpdCO8+tLFKb0gYA6HZJ1zDbEHrjYqRlBmlXxTW2lz1GV2GMCW/V8",
+	"RanvSP3UpO2jFeU86mP9cvVzExdKDO/s7aV1QBGEVFnC2kwDzSVV07kyP6YB0smsJMdIObLCeAf5G3T5",
+	"cgGiiE4IKn6Gu5clpLjadb7Du1cl4t/9RihVNGlnNSYyqgSt/XYWQdif2xSDPYfVlOfsx2e2zWubpZ4J",
+	"vrMxpAfzbafYUrq0lTgUbl2+Nei1y5DbAdtn+HuyWWPawpKvr/8GJjH5BNhCY3Z3BzEPCRIM5U6BbiGu",
+	"VOCm18ZWCd0U/+gzxa7iSL9pKrV0GiEvcUjSfPiKSGCPO9nL664dOSUXknVwXUrAtgHqN+v1Kk/z1Y9d",
+	"l+ye/v1+UO90aFbXVVFBoC9+dcihliIAfUfVJRHs/JEKczP0mHVXRG6b2TqV9STtJ+ggU55HAi4xJYiz",
+	"sCU4rMWaJXTuWJ+jLFdF2BIdqJ8szHwK5XzGBDi0uobvt717TdEoKWWbRRJdEyc10+hllqjrms2IJ3WM",
+	"/dG4fOzPuear8/bb6e1z22YyxSn6kufHFoiLohX9Cc4+ls3MqU2cGtjSbGXG1aZa72T9LN9TNe20LD5q",
+	"DlDYSAu9LL9CmnhsVdAr+lRVwS4bY2sy2YdD2kX2MTaaao3PMjdajVSWePN8rj2Mj1a71nZDZPHaO1M5",
+	"zR6b1Vtt3k5m/UQpytn2oS6v36gcQSo48mmCU9qWdMj60e0uI7bcYldtgTMrmvQybKh4XqUiquICWKCY",
+	"4HI1ompIZQ9xDiS3XYfut2f9DpSTFU4EDR4KRLNsgE6OoYKTOCqit/Jqfn0dYxeK1SCWopeUG7bTfDtb",
+	"r1kqeC3kqi3My+TVBzhRNxuu2BN15IwqdWLJD9KTLfFOc6xYSlTVIigwW7KoWWbpuFfqB2BorKCOElZX",
+	"oLXvU3EtVBC7jJAFa//Qh/nsw6H1ag7FofVCSdgHTZ/Lqg3P7cWqy5FvzUCcFNOkO76bozULeRGPB7FY",
+	"UmoCDwtNuVhAxQTt7uD12oNg0mxD7W5WbRltv0TRngP1US96DdVFTRr3zc7bEPxnysXZmvK2EFyofLSm",
+	"vHfMbSlTuQ5bY6xWgEy6RSdUJvGiN2h5EocVsMZwbdAVju4u8HK/dW/4Sg50G4CWATsh3A7dbpB1QLUd",
+	"oqak2wVddynynWRMO9QdE2xfwbXhv+ZK6LeUOtveY035HdS9pvaZ2hZXL6HVtaJ65HHvtI16mS7bIloH",
+	"b4O8ajroBLyjEm1/44Qd7Lah26D+D7YFVqlX94YQRrPCVR3GBs0rvL5IhBLMe/uYGqO8vjy3ufS18g8J",
+	"32mEA9Lw6BelX7ursannrI6YerXYFh8JxApb4rrbwntLJWdtl7T+0VzTHSbY7Sqi3L3d3C9yysIxYtf9",
+	"8pK2Hfl0ujTUu1clq2sFmkqKXdAJz6uz8y6A8oq5VuFJ/dhjN3uZx/uN0U+W6zSul4rzHgztKhV+66PW",
+	"Cv5ui5TMCwL3ExtLFryq3U4bwcqglVHMKei4uitN8rTxoEpdy/193Y+qDK2ubYnuiODocUmDZcP+eopU",
+	"9SJdVAhL1esuYSlsVC100houls9izX/raf1jpSVvy9XutB73ntPGumt5PXvUUOtj3e5npek1UmuOSjmW",
+	"tZTddUeECeg1LC5iKcqxBTTkhGmUyGul3pEesbDKwFHoXDbsNpUyf9SstFk6dgecMYOZ3M+8VGSIBXEF",
+	"XT0LI+tFPQtQjSFij8F+ZgrFt1W13GPoomJngzvY81Ah2ec5E/HexXpL1UTtqXJ95v+3jKQbo7eqcNw2",
+	"qRGKi5ZytLNY7KoYN/C7a0wbqgO4WzO/YdTds77VC2CLsoHZL+l7P4wpv3gIDFDjmYzPluDqIlJaG8Q4",
+	"4M6XC2mGdEhVV3YbI+yZ8bYD5kOxy96J4ttL2fbJE1cFNutr2zK2Dctqqq7FZNzuYymZjc/f/sIbCT4x",
+	"wQ/mamNrkthDcPPmKPXh4WtVEU2ODz6Xv33cc5ZdM+3g9s042SOQTTdosSOsim94gmxtvmSPHcWuvkBE",
+	"XR8phnLV9YB+3FLxRB8ERpx+JHAUp4UXNoCloIxDsoVYkhbLN9eZTHuslj9IDYLG+5xZTFdUBOtsvxNv",
+	"cxiWnYX74e3hhFH4zeYr27q6dcoeKAQSJndt2U32KOMWz8FZIFTfB8sLLMV3Lbl+fInT3vqhLmVaIsVq",
+	"lloxj2WBNaQvoWWFNRSbWkWgCi4Wvo1t0RhNbryPB6+on/AcF17NuGlHwdJUezju6jdPL7edFq1IeJb7",
+	"iS17pJjOswKK/xRVmoqFFpMUoH/o2r9zrBqVHH7nWjBU3nUsEi18TgKB29M38p+LGAa5RUNwF1qjAVfb",
+	"17Crv7KA0Syyc4ftruVD7HC/S6Ea0lBKU2dhZyoD+LUhaMR6UqqQTZM5qyYF2hIJQTsoYImyji3QTZoR",
+	"B/1F3jGIpegX1V7gS52cvg3K5ALTmNXoTek8znevPs9hHmC1EGiChcDBclt6lYnBgsgsylH+Vv9y8PJ8",
+	"l4yrosA73PryPXMV9r/By2dm3i6vtuPMrPF3uHJvtIYNusVzJoIsJeUctH5XnOW2stVIxLamUTnDRAQH",
+	"y4IFQuasqk8J1LYzMMD6LWC0mytLIWlgTlZbzXee2VpnCmi+JdhOOyl1aZgnyndf7btXW+vhBCr7QjPM",
+	"h1Up5pakLRiW14B6fkB/FUEhvr0ppHNl5rCyZMHaXjDhSdtFCRNWz55nChE4rfm5W+0g8tGqM/rZxfK6",
+	"xrQeo2DrvtCy9cGBbR3SCmuRVV8D7bnp9nW49Hg2IGrZDxY/evOyelZefEsZ8N1tUjQpgkG/yWPVSlH2",
+	"B7RM7TPXrvapenPgfa1U22r5KCvVP3+S9M6HV7bTmabIOx/Cs0185UbLtgUXv+vyTqowMWLJ55NFu1Nx",
+	"q0myUihU1SvbIkvszZ73sA4WLfC7o0ywJZlbV6Pvixt7eEvr/fg7YAT5LwxJaFKBTYw7lJNkmeD0S0Cs",
+	"E5j5zhnMO4JmSzuWe9QaUt5MoMgDZPoepZN3XI10b1Brubhyq/F+jHsnS/Ee90gPlc3RkSbVxsi02pVD",
+	"vlGT+q2WCBrYZ2uE0/VWFiQfsHW+2iU7GFTNRiDN3gx+5xzhQ8/fM7+3B3PeI89XcxzokC05zDMWsmca",
+	"8AEh2LUPRIcQuk/Fvo7hTBP4RlemvCf8Hnm4EhGfl33bPsJ2t0sjkzZvfVEqQWjLri0cNWUWW/akaInL",
+	"nt5bEoraBAiLCJ0fgWJrB82erQdm75GYVaXt53l3muXVLElZjQn38PFsy5a3uXj+gyUWuzmOY6b6A3en",
+	"KH4lR3obkUmgY+1tbK1/tXX+fmymDQZ9F9vZy1n4gJOgJZ2TBFlKxeYuZdma7w9+S+E3lu7GVeooUF1Z",
+	"Hvlrh9p+FL2csipnYXeShYyGZ9HpR9ZGnXrsPUgSyKsHIZbO/1q+qhbtY24T+c7eXoK0D82zSZASAR+/",
+	"ZVkKds9ESuHfmc7hgB4wUD7rUoi1qpGi+1db0GxN/26mKLpcG54bb1Sief6TTkD6YaKKdT6taaqEUFt7",
+	"83zWYl9gNtWSmyaRxcJ6oxotCnkKZ2scVIrXfQOF0tSlD3ZkbikayYfvk/dJqeKdrlODTHW2hRRvdANg",
+	"yqFVIsL8fXL714sb9CKIKUnEC7ym/1M/9AO3hqK9zzxvfETDH/7f//m/6m9OP5IfJupvY3X84TfOEvWV",
+	"Wnz5cb0/8qtbiE/OW+f6m/dJxNIVevvm+maI/iZxGhwWZcCXUCpS6tbGAqMzux10W1rHCzndJNBvwgdy",
+	"e4qM5UaFv6tuxqD9suH7RG6FnEZOD7/7TCxR3vS+aJ6gR1XDqcboGjDTdRwiPnAKlVvhaL5H339/bdb+",
+	"/fcLVOtjbCrM3eYbdOsgDvlsyN9obQtzdCv/+uEBxxm5Rb8xmqjfb9Xu3joIfuLvE4TWJA1IIlySBAy6",
+	"rEETkbKqdor+9urs3L3+29lIobyKADJEd4p+xJwcTYeqEcKPks7gOTn67dnby79f/Pvi+uL86uLm7xf/",
+	"fotUM3e1WTThgmDVo7FCukO1F6/xivDvvwcvcbELctNXWARLGAHhZKPhxKV64MDmVFdRAjihsxj0yK/w",
+	"Wg4sh9JYjm6l2JuHmPzqfRjKL35QThW1c40nzAfA0yH6/vufKRfFwI3upXp2ZfU3z/10/ea12tlyJV/B",
+	"1i7UyZab7Kizy1G1ekIKcQ1d3eqGOpTnXfUlTkI/CApnHpMIGtw4KJGoipIsjofoJZasImbsHsX0nqDb",
+	"tv5It2YVfJMEy5QlLJNLydu5KoIx3b9voY3cLYIWPwEZorcsjtHtfzbDt29N6Y4hOsvbBZmSTBLuQvPS",
+	"aqhKjIdQKOji6dNQ5baoOvaCMWN8kJxORw3r3jhAcBcG4Yq7LWRBtiKSF95Wgp5TDSO0plU0ADecRGIa",
+	"Elineebbcid1ifClnfrOeZ/cNsKpbw1TKHFnk7SBC+SXF3lKTOPfUm2JEjzfYnSbZXLLV3iDcMwZ8ona",
+	"QtASEhzrAKDvnMYawYV5C2TDUVuD3jJAulNvdRxopWuWVLlxWtrnKvtXdRAcrmjisiTeyJWk9yV4JJNN",
+	"GRMInpFUBRFxAdH+MX3NqlvSHQ89qQKmsb73+eLFi8fHxyGGn4csvXuh3+Uvfr48v3h9fQHvSBmFipgo",
+	"pRgCoJ1BbgUcjNQjbE0SaDM+mAy94UQ1DVuC8FK+aYJKczqQ7pitr4tqYieJCGVJRBPKJZsrIxCgdlXS",
+	"OUW1Sz1hKm5J79h3Q3SpbM3mLtPUeJrXKidJyN8nusdUQp4EtBNCPssgYQ3l9OOgvB8kGjuGylWIMUgf",
+	"EjEflwypFUuKUxQN44mcM4USm7FiSfk6wTTv6N6lyn0ATQe4blREQs3c5CJ9QhLkk7ss0SNKtikv/Ugi",
+	"prwWdCobpnGWkgX0DitlP+GUvE9U5BAXWEl6kh+DoC0XWn0WcUHjGAlWaocFLw7RTckobhrKnMUkValV",
+	"2jWOVZnE94np2bXEoVqD6jYVqnUHOIE2kBLfQoTvlK8oH141qYLVyzG05UJlcEGviBwA6H7jvE/ASp/z",
+	"DT28flieC2RRQHuoGHN97OUT0uKXOje5l3JezUQdNVvJ+S/Ph71PJOvhhGhGLD8pdIAmqnC9mVMkSUjC",
+	"UkKFwqjpZAS7oVtZKXxTdJ4HplyGkjKrdAVdUbSgMFj8uqVbTI2qWqR10we10BNFmhGtW+CdUl1s3Haw",
+	"gHz0UgmOD0XbfOAjY8/TbSGF7nyA1+uYKt30hRSjId/lCa/WylfV3uMyd97LJYDO1WsR1taaoKtY27qi",
+	"R0kpJAlLuQ1tU+QrVS3cdOACz1ZSMs4ZokIkqS7hO3mwA9ipD/LRCpdt9Nhs57Sv8L1UaQ025YUauYnk",
+	"0Z0IJco7SJIoEAK+J9CrnaRAGIp2pcTx7hXyyZImYTlE/huOfBzcD5t424S0B+7mYyzQw2qoiN+Rf0Ik",
+	"iv6LreGPkHCRso2DKGdDFb+m/g6J+hsiWqV24JSCW83fwB/0B9WCPpD3JRUbNQsR6Nt1JvTCaaJdg0ow",
+	"u6MPBPQv0DO+k/sEA0UsvZMvqtG5KWWmTADftZCftsa0U1/DotPWZk0w3bBqAYcqwZL/Lm4u/teNOmFH",
+	"Mka8Wbz85ers5vLNa/StCf9V38/4dw5a44QGDgpigtNTkEXM1iiXVm6QefdK3x7q5ogk75OP6/2Dnctj",
+	"DC0rh90b7LTUJXtEK3n1CSrFVFpd9ynyHCURgkGo0AOA3wsaq0WpgEMLQMauXgDU1Xy7CV1rJcHK7VYD",
+	"WnVPSTaIRjnEbfCVgzcPyp1txXOcnUIXnrs2HUB82GU1Crg8/+rp7F287/XT1jrZcgWF2t74zGvnGgjU",
+	"1HAwt07BrD/U9rXQVorFVW4me0vlDkUAXpA8stKxxEI0YKGU/F/Su+WmaZl5y3XTUiKyiCz/PLza0jij",
+	"9+zVdmI7TNr0rRSloM0uK7L1CQKPoW363DX4eQVFXdLI2bVM6ymUDNUmyhpWde+rrcL/52OwjRpiW9da",
+	"D32AFdZKXVRMdyYXsp3bNsM/+i64WYChe+HN2l+OfYKCWl8kpaowtu2xh4SfolGPe8bUjN5psVDI4lMX",
+	"IJVWQv0gqRW23h+idUoCteOKHvs2djDGw0eatHlyqqW49wFRIkcBopsSDJfqIOOk2mWia3ct7WBOkYe+",
+	"hY86ALPZ0em7HodQKSe+5/LqlsHBYjAdjpX9rJuyTVhXrTA/TknOjJU5gepwne0LKldy2pmFWc6gdE3u",
+	"0EXFymZ1h5YddZsevazUXplsIgCnkiRmPXhwWQec2uApOdt3PN5SISI9vw6QrN5HykplrFumjXW7yG98",
+	"8W0b1wrnaG6Fs5IZoHaQPSYWsOEbHMd5g7qSf6sF5CI+aW8RRUUugXNADbY/NKV4qAOQQ61PUcqkZt+5",
+	"iyoqQVJ0wswLvOvE9TP7Q7xFmSnG7BXfkFeJbMY4NM1jJsLw8iUHh62plXZqrJ/gCi013wdvVu77zt/v",
+	"2B75mnmOD3alzzxpLGY4RD6OcRKoKwajJb1bxhuEHzCFoLZCNE4QRqpaguHY+YK6QDWTybnMVEU0/07k",
+	"obvIYbRO6QPEcK7wHUEpuaNcpJte4IQsuCepeSVL491AgKhLuA6UgH04SIrgxR3AWWPOH1kaHhoaM+6+",
+	"7Auj89eXyJgJgPR6QREktPLSQXQQCz18Pe6ggjKMeva8TQqJwDTenf7PrlG1umyjlVYvODDP2wkUG7at",
+	"yt3OwoSq+xNpM/I3XPmEQ8rvJUv664+nRaSJiZwhUUQCAVw2F8e+gVe4voMEWrEQ/JYdDFZOBC/VlaWt",
+	"a7SYbIuUKZZojaMh6qZZsnU1KrgP5AAV4GeDvhKrvLu4lJ/EFg1VxTb9xPzLl30eB/MVlFKXzz/fCAly",
+	"Y2fRMyr17+P5dIqn48iNgmjsTqMpceeTMXbJsT+bE+94PPVHA0c7ABeDmT+K5uGEuEdj7LnT6MR358Ek",
+	"cr1oFB1FXnSER6PBDlZNu2Gu3bRpzr/w2gc4heoKVGk8B/C2AUyFv7lk+ywAbRg/U90N3dLNum4HVa6f",
+	"HeygL3NfUYvpkwpobtg0fLZNtZOPuLfx8QtY/no5IXKFkCHtAUSlTnQ4qTe8LiTxKleRzAjiJ8AMwrga",
+	"Qsde37FWdYzgJFvvpzO26GKlFZGndZbckXxFeRiLnSNuDLy4QwaFEZ8J8B+aGyo66OSGhsN50XEQTSLP",
+	"PcGzmTuNvMDFI+y5x/g4mkRzPMaz2Q4c7qWdAr8qh1Mw7c3hTFmEOl+LdbMYCdYdsfAxiAxFpcBAXvIx",
+	"gMoOYTIZJ04eZkvTStyriYoCzL6jD2SIzgECCI1bw7pUeCLE/NicQTmYO3h/VN8qFcwoGMQBdrt/2vWC",
+	"Z+OyrecORN/92uzjJlJKHoiJtU5TkghUlI3CSSP+x8nvE3XcwFtMP1eIUxpCghe8p5Ot8rVbAlrNJu8V",
+	"idQIPrIHCzXvnEp13g/db5pNbIDnSQl6nbI7qYo7aITAc0sgQnysIwErQKqNtQi8HyQMOndl1J911Jov",
+	"tcQaBXk/pWfzBTlhMV7BFM6xwDG7y0gz2qi6n9sJv37K3ETBPSjFA1DMQSyWF7eKhWyh4NIhdpIxKAMw",
+	"E8/8FRVChX5CoLOgKwihltjRJtTATRTqjnI7Wf9VAnrzMi8gyrkfJ+mDiRcHyC5fSkWGPJEgE6q6qN31",
+	"IuWXlZwdBjiwQaDv3X5PNmAO6fGoMfz2eFRZZfuJC5RfkSBLOX0gfR4HBIKKXFsfhTyvns9dS1X4QAze",
+	"1r4s/xLQPC/rM4DAiyLrVylqoRfOo1HgjgI/cqfBlCiBZu6fROPwBB+TkTdwBsFKPszSOxMKXiDCEK/p",
+	"UHODYcZJOizkp6GWHIb2Qtznq7CUUrwYtKVRlHORF4NxMCZjf4LdYzwK3Smezt0T7IXuKPKCSeBF83A8",
+	"qvYBXgyu3ry5KamnJ9FJcDSfE9cn2HenQeC7+HgUuOPJZDo6IvPQn83V4+uUBZphLzz4Rl14qlq6+qb0",
+	"u4XSFoOjYBRNiIfdo4lUhn3fc/HshLheNMPjYB4e+cfHRQr2YjDHR8EJnhJ36o+IOw1H2D2JJifuBE+j",
+	"WXQUHePRePCMu6LWF689OJWf6mSYUlKkMv0cJHAI7pFS6P5vik13x63Gld55Pa4SaHany9Q9KAlQNxy1",
+	"3xilwQ9BofYOfubknEH+OxCrZth//+XHi6vXFzcX18Pzn3+5vrm4Gl6fn/18IWWEnc660WWw5bCFahh4",
+	"mCNVO84ivd+lI9UtANsPdduBPiopYL0mibz/leP7MZcBFpBOEVIl/TtSBld/SAQeor/QWFU8ZyufJmSI",
+	"LsB9BGDKe/Qxlfd+or2+7xOR4oTjoBxhFeHcSSeQIHHMF0AO8vWYmYwM+AZ+hcgS+bgESkouCnidw3hW",
+	"aAvymRXEWatEAClI40TDZryC18GShBmkluSRV/JrKXuYrIjyD+da15HPR0jlyF2+/sub9wmS8szF1dWb",
+	"q1OTpciSEClQaBoqUQtWDDWgMJf6FUnEEFmQ8/zq4uzmAn0LgokEYMVS4iBlIgu/c+R8bTjt2H55efHz",
+	"xc2Fg969Gl7fnF3d6L/evFUJb8qqbhLfltpErfYqX3O+ZDk7LFWnuZnMTBVAosN8y9uGfZYJxNmK+Czc",
+	"IBJz8k1hSWOpBEYen21JN2c3F4tSFgrlKvNSJdhADLOD/I0+ZZbKv1VKGk4S8JWbg/rH2dXrvEgg5TpN",
+	"plhM6SdIYGkD6fWblxfDs5cv4XDbfr+6ePXmHQAOzlSVCQth+5SjO5V1+z366c2Pw/Oz1+cXPy+K7XnE",
+	"SSmPUIrmgN1nBnl9ErPkjpu4DhMvoCxllU01Zb7k9p8i48wDytRkTYWD3g9Uxff3g3ILJgAFaq9C0jPQ",
+	"toRL0y0k7NzTRBNJ28nBj7AjDtx0LEu5IhBl4IMvy7nktkSbEjfbyYAK29VlMz2sjdT0Y+2MPAGYnDyJ",
+	"+HHJYnKKqvekzoEUS6jCb4N+W8xJEwZFAlUgJOdyFFkY5tUyH7y924SgbZESznxdva8FEoLTmEougZGc",
+	"Mzfmwu+S1Qiuc9OAn7cGLIUHhbjssla3hIL/VBI05ArGsVlRocfT0q0CdKUy0Lv2+YtSwbYMDJbaExeK",
+	"q8jwspYlpYSzLDUND3ePxzpu8QFYYXBQQ/0CplstA9QN6P6hY8dtoWM2L+0pSlgJ+jRY0octTnT9zEGd",
+	"KWXnfSVtGPJ2TWqqke+oQCuCW6NfwyxvULAbzV22u8MPCiBJRLrRrf+eAeF/ZROQirbrB8ZXshc1O7bX",
+	"NNE2k5EhMGPKbzPaTMeL8Sg32lTQVfuDoiyON7kXJoT0bYmnVvexqWRsDDiHMQMpBx6eBLNoNnZn+GTi",
+	"Tn2PuCd4OnFnwcyfh140JmCVUaLEYiCFDyXOEW06OwpH0Qn2AncCZhqwmoUecY+DcTT1T/Bcmc5KXL53",
+	"GIV5J8/WWbHSt5qx2dz1ugLbIFeCCjdDq02hXC9RH/heZoYtJgaFehWLkmFRSro8mP1hJ7ODJVKg2wRh",
+	"KRZVc0Q07AxWDcEy8WcMt/gK4RXdaXE1nWJfN6lj63bTOa1JU77KkoSqTHXQrNvlTrEjCJbIfacatC/V",
+	"l2psyeeO2f/ve/kPeS/DG7qUoG1G89iLIKeznRhzk1C3eIn1U1+CTQcF27OFlXQz62bq43ZPQDPRU6uj",
+	"5VaYHZ6Brtn3Zd2mSNJXYN27Z49Cui8tR96aIlVSTzPJDqeg7kM7/EQnaHxsj7LNU4G/TOpvzMBbYClE",
+	"r+N1igtiNJyMoB6W1aWuqjlwssKJoEFxjJ33xOG48FfSHwrXLjfYY0jJrlS0vwBUYlEjRjfeycLzFp5n",
+	"1AiQnKfh2B8FM+J6R+GxOw3DqTsPRmPXIyP/KPCCsT/HqgEZPD4KPHyMj4k7iTzfnU7wzD3x/Yk7G5Mp",
+	"HhOPhCCcU85M0YjRcDIZjtwCM9wfdUc29/L6jXrWiNdXujfdiialhjdj+ML0ERh705OiJIUaHWrgVjFm",
+	"MSh+0qMX9ZL1nnHT8wr6fep4Wf3TEusqCh/2vRkafKD7ijDn/SWuCAvH3uG2sLVs3XJF1PPjuaMLHX00",
+	"PuR3r7ZdE41pd7obLA2Dv9DNYE2vbxfp64AeTqD/03PJWkmEFtbYaOT7a6Wl+7jc5mrseZ7Tj1uWG6Rr",
+	"Y02l7flgDJ2xHDRFf/2xWWbbvANcNDw+mY/xbOqeHHlTdzrFvntyMh+7YRCOJrPj2fEIe/WWzPkAeb/w",
+	"/IuiC7j+qtLbW39n+OfUmx8V1y0JabYqtXU2Tzc7YJuW14ab5i2tKx2sTcvqXdlmnUi6eWWOAV+CWTZ4",
+	"V//QTEsThC2M0taD4FnmkDoIOzHNZnuVL8QzG1WhWiRo3gIpd2y1j091+cmECShwCSEg7E7ldqjKv3Ip",
+	"5GkdQxiaITDrmvnui+bPXrWpvl5vhNDvoJ5p9alNYjX5XAu2XpPwFL1NCdeeJqWrlANB5AHo1KAux+TO",
+	"BiJbg4o/gHJkrSjyZYqD9Kt3ZysWVwovaTY16K7R9JWL4LW6P6X+rNOSVV19nUpGH6BHex+6L7KaLWnY",
+	"ze5PtY4T/20v/LPbC/NOW7uJNzXOvkUTrN1lX0LIefeqLNa8q0Fgl27yLjFbZJqPuv2ztm9VrIJ+i9ii",
+	"xt5JWOng91+Q19fbE30uf0wrkyssgxXrYVuER+n39hCPfwrtEdDQrjKqrkO/WnpulYxGXQrdKPLwUej5",
+	"7rE/CtwpnhL3JPKIOwuPgmP/BM8jb9TSkKmWxBeSFXM1KlfaWJX7VrW0qdIj6eeh29SuehigdTd7gn38",
+	"Ejzpo+YBPZQtW+pjG2P6bGmZVS7WkY35X7w2PCygVBo+i0UlzeoPn1iVB4F0plb9KfOv4KjSlKUqEWs2",
+	"8Rz1WRu5LBqE5Fg6HP+X9V2KQ8kKlOJoukkYhRs6SkhMq+V7wTT5d/Wek6VUsPHO6Vy9ud+/Nel1ayLX",
+	"ATjdP1Q7G5OaEjBoQb81XQtoqNJiwMrrrpfsUWf3kCcQyHTlxVqLAQeegVZMZRu0hMi0PVE8cMkeEYsE",
+	"SVTHs5zlqRbd/F6lh9jy/msQPzMmRylzf7R67Idhjda65cZVRdLB4tcPziDAcaxM2/kKe4fBFYJPfkS6",
+	"qpTqwACNYWFArP/nSnblTuV/TuR/vPx/oxEsW7Vw3w+csuQjx3FH82Piz8h8PJcscs1CPlhM5NbiUJLM",
+	"TQo9CXYF8WG1L4D95wFvpup00SLaWRaYez+VGW0nme3fKlTVzbBqNH8A5nVFcGhjJwepV2/v7Nhepula",
+	"NZ3Epmarg1K1oQ7iyioJrZBikoptBe0XeVMV6EVVq2XNHd18ib9P5NGGxffmtYbPQE7NoS9c4XIeokvd",
+	"pAl9mxeQe/cKQQu4x+S7oqAqpx/J+0TepGoCVYhFTWoq1ep+ULbEqZad/OeuQtWjQLu8QlSNu2pU4X+h",
+	"iuxtXQaW+IE4KK/Fqi04QZyF7Qb7Q5Ztr7l3NMjQzoZpVN/TxaNKNqYIm0EtkQF9LMFy+3bxAjVw4Pne",
+	"oHLl7aJKJjSezaUFqL1+CkmiWQp5rSxx0IomsA+Sj6zwk/o7Jbo/Q5utqGBdRTfp3Rb/Y9miVF2MjvxC",
+	"LXgKhoZyvE5r/NhB8XCFnw4Bldrig0FlDl5dEAxxvMnrcuXp29AMzygUKGGPurufukG0zWaBEgbKhy5f",
+	"7+hUddN0OE8CX8c4gbzlx+VG5xPnBaNVo74w3aRZ0tNZpB5+rtHx61W149pSoeqaQ18hIxQZ3dDR3bOg",
+	"ZC+O+5W/66XBK/lO7WBlamhyPVKdgtXvPwgtLPcHpRi4WJ+6xe9pkosTrhRRBkrw54IplqykCKlCFC+p",
+	"KMPIm068YOSOxsehO5uOJ+5JFE3ccDaaecez2Ww6ObFrAngSzMKTyJtaBWVH3TqL3wdRylZgHxBssBhJ",
+	"KVWQNUigzIeaMe7DSjLrYMkYJ67pgpCQJwEfBs7A6D6qWmH+rfJTuw8rkGukMuzCanEs1XLVvl8Jx82z",
+	"mHmf4TD0pQSz4nibxeaV5mDmfgdeb4wy5CkgJEQjb4jexgTrhh84EGgjyRhEdMpFCgL8p09quf14mN2C",
+	"tn/hxSH6h7y+Szvp5AmYitWF7BBdtyTYn7H6LPCgWnZwu0qjemrhukuwaV2xDfu5Qn0+r3BvE3v+0MVN",
+	"YTi9fXr3bJzdH0dj7OGZOwmmnrJZzvFk5I6OgxMyjrzgBE93MFdeNw/8qxY1BXigoWSnH7mNcGqo26Qa",
+	"tu5PNGzdk2Yag/7zkExrAeM1NO2X5x5FiCZcEAw2W77MhIBWQQLpu922nIilwZaCAH8CimXr7QQ7m+B5",
+	"MD4m7iicTdwpnhD3JJycuEd4EkyCYzyNRvOdCLaObV+ZXtn6gOT6qXBKA91wepdgkaVSJPwgT9jHnAbw",
+	"4YMK0TYUprriv4Bj1YA0GlGaiBGjm9gzzsgmzyAo8LV0azfJQjlfyn7WvDIylFIpvDF6NOUBtY9jyqd1",
+	"FksrhmotkHKzJNbw3+LVxjm1QKQ1QdDUgPiLIQpfevPdv0i8UpudEnDntXWmdlSfQzlHMXRh8f304dP/",
+	"DwAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,
