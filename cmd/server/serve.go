@@ -204,6 +204,7 @@ func (s *server) listen(listener net.Listener) error {
 func (s *server) work(ctx, under context.Context, lost <-chan struct{}) error {
 	defer context.AfterFunc(ctx, func() { s.front.stopping.Store(true) })()
 	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.front.WakeWaiting(ctx) })
 	group.Go(func() error { return s.runner.Run(ctx) })
 	group.Go(func() error { return s.scanner.Run(ctx) })
 	group.Go(func() error {

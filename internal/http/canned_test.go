@@ -60,6 +60,16 @@ func (c *canned) Job(_ context.Context, _ cks.Account, id string) (cks.Job, erro
 	return c.job, c.ask(id)
 }
 
+func (c *canned) AwaitJob(_ context.Context, _ cks.Account, id string, wait time.Duration) (cks.Job, error) {
+	return c.job, c.ask(awaited{id, wait})
+}
+
+// awaited is what AwaitJob was asked.
+type awaited struct {
+	id   string
+	wait time.Duration
+}
+
 func (c *canned) Jobs(_ context.Context, _ cks.Account, f cks.JobFilter) ([]cks.Job, int, error) {
 	return c.jobs, c.total, c.ask(f)
 }

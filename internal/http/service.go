@@ -2,6 +2,7 @@ package http
 
 import (
 	"context"
+	"time"
 
 	"ckscale/internal/cks"
 )
@@ -20,6 +21,7 @@ type Service interface {
 	Clusters(ctx context.Context, caller cks.Account, f cks.ClusterFilter) (page []cks.ClusterView, total int, err error)
 
 	Job(ctx context.Context, caller cks.Account, jobID string) (cks.Job, error)
+	AwaitJob(ctx context.Context, caller cks.Account, jobID string, wait time.Duration) (cks.Job, error)
 	Jobs(ctx context.Context, caller cks.Account, f cks.JobFilter) (page []cks.Job, total int, err error)
 	CancelJob(ctx context.Context, caller cks.Account, jobID string) error
 

@@ -35,11 +35,12 @@ type Service struct {
 	sim   Simulator // nil: the world is not simulated
 	set   Settings
 	keys  *keyring
+	lobby *lobby
 }
 
 // New returns a service on st. sim is nil when the world is not simulated.
 func New(st *store.Store, sim Simulator, set Settings) *Service {
-	return &Service{store: st, sim: sim, set: set, keys: newKeyring()}
+	return &Service{store: st, sim: sim, set: set, keys: newKeyring(), lobby: newLobby()}
 }
 
 // Ready fails with cks.Unavailable while the database cannot be reached or does

@@ -149,6 +149,11 @@ func (q *Queries) Job(ctx context.Context, ref string) (cks.Job, error) {
 	return jobRows.ref(ctx, q, "job", ref, "")
 }
 
+// EndedJobs returns those of the jobs that have ended.
+func (q *Queries) EndedJobs(ctx context.Context, ids []string) ([]string, error) {
+	return all(ctx, q, self[string], `SELECT id::text FROM jobs WHERE id = ANY ($1::text[]::uuid[]) AND status <> 0`, ids)
+}
+
 // Jobs returns a page of the unfinished jobs, oldest first, and the number of
 // all that match. An empty accountID stands for all accounts.
 func (q *Queries) Jobs(ctx context.Context, f cks.JobFilter, accountID string) ([]cks.Job, int, error) {

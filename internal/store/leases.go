@@ -122,6 +122,7 @@ func (q *Queries) ended(ctx context.Context, j cks.Job, failed bool, why, set st
 		if err := q.leased(ctx, j, set, arg); err != nil {
 			return err
 		}
+		q.Wake(TopicEnded, j.ID)
 		return q.jobCompleted(ctx, j, failed, why)
 	})
 }
