@@ -41,6 +41,7 @@ var answerCases = []answerCase{
 	{"clusters_past_end", "command=listKubernetesClusters&page=9&pagesize=2", canned{total: 5}},
 	{"job_waiting", "command=queryAsyncJobResult&jobid=" + jobID, canned{job: sampleJob("scaleKubernetesCluster", cks.JobPending)}},
 	{"job_executing", "command=queryAsyncJobResult&jobid=" + jobID, canned{job: runningJob()}},
+	{"job_progress", "command=queryAsyncJobResult&jobid=" + jobID, canned{job: shownJob(runningJob())}},
 	{"job_failed", "command=queryAsyncJobResult&jobid=" + jobID, canned{job: failedJob()}},
 	{"job_cluster", "command=queryAsyncJobResult&jobid=" + jobID, canned{job: clusterJob()}},
 	{"job_vm", "command=queryAsyncJobResult&jobid=" + jobID, canned{job: vmJob()}},

@@ -221,6 +221,17 @@ func runningJob() cks.Job {
 	return j
 }
 
+// shownJob is j with all that can be shown of how far it has come.
+func shownJob(j cks.Job) cks.Job {
+	j.Message = "1 of 2 new nodes are Ready; waiting for demo-node-197eb5e9290"
+	j.Steps = []cks.JobStep{
+		{Name: "choose-vms", State: cks.StepDone, Started: submitted, Ended: submitted.Add(time.Second)},
+		{Name: "wait-new-nodes", State: cks.StepCurrent, Started: submitted.Add(time.Second)},
+		{Name: "detach-iso", State: cks.StepPending},
+	}
+	return j
+}
+
 func failedJob() cks.Job {
 	j := sampleJob("scaleKubernetesCluster", cks.JobFailed)
 	j.ErrorText = "Kubernetes cluster <demo> is in Upgrading state & can not be scaled"

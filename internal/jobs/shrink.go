@@ -101,6 +101,7 @@ func (r *run) nextNode(ctx context.Context) error {
 		return cks.Errorf(cks.Failed, "Scaling Kubernetes cluster %s failed, scaling action timed out", view.Cluster.Name)
 	}
 	r.job.Notes.VMID = todo[0].ID
+	r.sayRemoving(vms, todo[0])
 	return nil
 }
 
@@ -115,6 +116,7 @@ func (r *run) current(ctx context.Context) (vm cks.VM, ok bool, err error) {
 	if i < 0 {
 		return vm, false, nil
 	}
+	r.sayRemoving(vms, vms[i])
 	return vms[i], true, nil
 }
 

@@ -36,11 +36,3 @@ func (s *Service) DryRun(ctx context.Context, caller cks.Account, req cks.ScaleR
 	})
 	return d, err
 }
-
-// steps are the names of the steps of a job of this kind.
-func (s *Service) steps(kind cks.Kind) []string {
-	if s.set.Steps == nil {
-		return nil
-	}
-	return s.set.Steps(kind)
-}

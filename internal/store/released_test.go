@@ -21,6 +21,8 @@ var released = map[string]string{
 	"0003_events.down.sql":         "c36c4ee285235acc0c87a3c01b5ccdb93ce4fc3e47a30547796b8cb2e61dd649",
 	"0004_cancel.up.sql":           "87cc0251dad714946acaf551a7881a1bd6da103186684a942aabe738c40e4c4d",
 	"0004_cancel.down.sql":         "8c4da0b819685843ef6c04ed8663ed026d745535ed073628f9bf831bca77af67",
+	"0009_progress.up.sql":         "be09d7afbdb575e1e0a50db75331f4a4a10aa5d5235a1879bc34a89072f70fc3",
+	"0009_progress.down.sql":       "ff8a1f18fa8a0bf1c6cebff5371a593691ec28998cda885beb6427358b4e4490",
 }
 
 // A database that was migrated long ago, and one that is new, have the same
