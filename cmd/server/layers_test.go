@@ -32,6 +32,7 @@ var layers = map[string][]string{
 var confined = map[string][]string{
 	"net/http":                  {"internal/http", "cmd"},
 	"github.com/go-chi/chi":     {"internal/http"},
+	"github.com/swaggest/swgui": {"internal/http"},
 	"github.com/jackc/pgx":      {"internal/store", "internal/embeddedpg", "cmd"},
 	"github.com/golang-migrate": {"internal/store"},
 	"github.com/testcontainers": {"internal/store/storetest"},

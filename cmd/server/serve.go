@@ -104,7 +104,8 @@ func newServer(ctx context.Context, st *store.Store, cfg config, log *slog.Logge
 	})
 	s.scanner = jobs.NewScanner(st, s.world, s.world, jobs.ScanConfig{Interval: cfg.ScanInterval, KeepEvents: cfg.KeepEvents, Log: log})
 	s.front = &front{Service: service.New(st, s.world, service.Settings{
-		MaxSize: cfg.MaxSize, ScaleTimeout: cfg.ScaleTimeout, StartTimeout: cfg.StartTimeout, UpgradeTimeout: cfg.UpgradeLimit, EndpointURL: cfg.EndpointURL, ServerID: s.runner.Owner(),
+		MaxSize: cfg.MaxSize, ScaleTimeout: cfg.ScaleTimeout, StartTimeout: cfg.StartTimeout, UpgradeTimeout: cfg.UpgradeLimit,
+		EndpointURL: cfg.EndpointURL, ServerID: s.runner.Owner(), Steps: jobs.Steps, UndoSteps: jobs.UndoSteps,
 	})}
 	err := s.front.clock.read(ctx, st.Now)
 	if err != nil {
@@ -204,6 +205,7 @@ func (s *server) listen(listener net.Listener) error {
 func (s *server) work(ctx, under context.Context, lost <-chan struct{}) error {
 	defer context.AfterFunc(ctx, func() { s.front.stopping.Store(true) })()
 	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return s.front.WakeWaiting(ctx) })
 	group.Go(func() error { return s.runner.Run(ctx) })
 	group.Go(func() error { return s.scanner.Run(ctx) })
 	group.Go(func() error {

@@ -125,7 +125,7 @@ func (s *instance) keys(t testing.TB) keys {
 }
 
 // get returns the status and the body of url for the account of k.
-func get(t *testing.T, url string, k keys) (int, string) {
+func get(t testing.TB, url string, k keys) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
 	if err != nil {

@@ -105,6 +105,11 @@ type Job struct {
 	Result    *JobResult
 	Created   time.Time
 	Completed time.Time // zero while pending
+
+	StepTimes map[string]StepTime // of the steps done, and of the one that failed
+	StepSince time.Time           // when the step under way began; zero = not known
+	Message   string              // what it says of itself; "" = nothing
+	Steps     []JobStep           // how far it has come, where that is to be shown; not stored
 }
 
 // JobResult is what a successful job gives back: exactly one of its fields is

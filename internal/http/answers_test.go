@@ -30,6 +30,8 @@ type answerCase struct {
 
 var answerCases = []answerCase{
 	{"scale", "command=scaleKubernetesCluster&size=3&id=" + clusterID, canned{job: sampleJob("", 0)}},
+	{"dryrun", "command=scaleKubernetesCluster&dryrun=true&size=1&id=" + clusterID, canned{dry: sampleDryRun()}},
+	{"dryrun_refused", "command=scaleKubernetesCluster&dryrun=true&size=99&id=" + clusterID, canned{dry: cks.DryRun{Refusal: "too <large>"}}},
 	{"create", "command=createKubernetesCluster&name=demo&zoneid=1&kubernetesversionid=1&serviceofferingid=1", canned{job: sampleJob("", 0)}},
 	{"delete", "command=deleteKubernetesCluster&id=" + clusterID, canned{job: sampleJob("", 0)}},
 	{"start_cluster", "command=startKubernetesCluster&id=" + clusterID, canned{job: sampleJob("", 0)}},
@@ -42,6 +44,7 @@ var answerCases = []answerCase{
 	{"clusters_past_end", "command=listKubernetesClusters&page=9&pagesize=2", canned{total: 5}},
 	{"job_waiting", "command=queryAsyncJobResult&jobid=" + jobID, canned{job: sampleJob("scaleKubernetesCluster", cks.JobPending)}},
 	{"job_executing", "command=queryAsyncJobResult&jobid=" + jobID, canned{job: runningJob()}},
+	{"job_progress", "command=queryAsyncJobResult&jobid=" + jobID, canned{job: shownJob(runningJob())}},
 	{"job_failed", "command=queryAsyncJobResult&jobid=" + jobID, canned{job: failedJob()}},
 	{"job_cluster", "command=queryAsyncJobResult&jobid=" + jobID, canned{job: clusterJob()}},
 	{"job_vm", "command=queryAsyncJobResult&jobid=" + jobID, canned{job: vmJob()}},

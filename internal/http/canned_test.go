@@ -14,6 +14,7 @@ type canned struct {
 	account  cks.Account
 	job      cks.Job
 	jobs     []cks.Job
+	dry      cks.DryRun
 	events   []cks.AuditEvent
 	clusters []cks.ClusterView
 	vms      []cks.VMView
@@ -37,6 +38,10 @@ func (c *canned) Authenticate(context.Context, string) (cks.Account, string, err
 
 func (c *canned) Scale(_ context.Context, _ cks.Account, req cks.ScaleRequest) (cks.Job, error) {
 	return c.job, c.ask(req)
+}
+
+func (c *canned) DryRun(_ context.Context, _ cks.Account, req cks.ScaleRequest) (cks.DryRun, error) {
+	return c.dry, c.ask(req)
 }
 
 func (c *canned) CreateCluster(_ context.Context, _ cks.Account, req cks.CreateRequest) (string, cks.Job, error) {
@@ -65,6 +70,16 @@ func (c *canned) Clusters(_ context.Context, _ cks.Account, f cks.ClusterFilter)
 
 func (c *canned) Job(_ context.Context, _ cks.Account, id string) (cks.Job, error) {
 	return c.job, c.ask(id)
+}
+
+func (c *canned) AwaitJob(_ context.Context, _ cks.Account, id string, wait time.Duration) (cks.Job, error) {
+	return c.job, c.ask(awaited{id, wait})
+}
+
+// awaited is what AwaitJob was asked.
+type awaited struct {
+	id   string
+	wait time.Duration
 }
 
 func (c *canned) Jobs(_ context.Context, _ cks.Account, f cks.JobFilter) ([]cks.Job, int, error) {
@@ -215,6 +230,17 @@ func sampleJob(command string, status cks.JobStatus) cks.Job {
 func runningJob() cks.Job {
 	j := sampleJob("scaleKubernetesCluster", cks.JobPending)
 	j.Server = "6c1f3e0a-63a0-4bb0-a58e-0f5a2c9d6b77"
+	return j
+}
+
+// shownJob is j with all that can be shown of how far it has come.
+func shownJob(j cks.Job) cks.Job {
+	j.Message = "1 of 2 new nodes are Ready; waiting for demo-node-197eb5e9290"
+	j.Steps = []cks.JobStep{
+		{Name: "choose-vms", State: cks.StepDone, Started: submitted, Ended: submitted.Add(time.Second)},
+		{Name: "wait-new-nodes", State: cks.StepCurrent, Started: submitted.Add(time.Second)},
+		{Name: "detach-iso", State: cks.StepPending},
+	}
 	return j
 }
 

@@ -171,6 +171,7 @@ func TestScaleParameters(t *testing.T) {
 		"autoscalingenabled": "boolean",
 		"minsize":            "long",
 		"maxsize":            "long",
+		"dryrun":             "boolean",
 		"customjobid":        "string",
 		"starteventid":       "long",
 	}, got); diff != "" {

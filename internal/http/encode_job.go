@@ -1,6 +1,8 @@
 package http
 
 import (
+	"time"
+
 	"ckscale/internal/cks"
 	"ckscale/internal/http/api"
 )
@@ -25,6 +27,8 @@ func encodeJob(j cks.Job) api.AsyncJob {
 	if j.VMID != "" { // CloudStack has no such pair for clusters
 		out.Jobinstancetype, out.Jobinstanceid = "VirtualMachine", j.VMID
 	}
+	out.Message = j.Message
+	out.Steps = each(j.Steps, encodeStep)
 	if j.Status == cks.JobPending {
 		out.Managementserverid = j.Server
 		return out
@@ -34,6 +38,19 @@ func encodeJob(j cks.Job) api.AsyncJob {
 	out.Jobresult = encodeResult(j)
 	out.Jobresultcode = out.Jobresult.Errorcode
 	return out
+}
+
+// encodeStep returns one step of a job as it is shown (our extension).
+func encodeStep(s cks.JobStep) api.JobStep {
+	return api.JobStep{Name: s.Name, State: string(s.State), Started: dateOrNothing(s.Started), Ended: dateOrNothing(s.Ended)}
+}
+
+// dateOrNothing is date, and nothing for the zero time.
+func dateOrNothing(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return date(t)
 }
 
 // encodeResult returns what a job has come to. A failed job's result has code

@@ -73,9 +73,13 @@ var wireTypes = map[string]map[string]string{
 	},
 	"job": {
 		"string": "!accountid !account !domainid !domainpath !userid !cmd !jobresulttype !created !completed !jobid " +
-			"jobinstancetype jobinstanceid managementserverid",
-		"number": "!jobprocstatus !jobresultcode !jobstatus",
-		"object": "!jobresult",
+			"jobinstancetype jobinstanceid managementserverid !message",
+		"number":  "!jobprocstatus !jobresultcode !jobstatus",
+		"object":  "!jobresult",
+		"objects": "!steps",
+	},
+	"step": {
+		"string": "!name !state !started !ended",
 	},
 }
 
@@ -94,7 +98,8 @@ func TestTypesThatBreakClients(t *testing.T) {
 		"node":    node,
 		"vm":      vm,
 		"nic":     vm["nic"].([]any)[0].(map[string]any),
-		"job":     asJSON(t, encodeJob(clusterJob())),
+		"job":     asJSON(t, encodeJob(shownJob(clusterJob()))),
+		"step":    asJSON(t, encodeStep(shownJob(clusterJob()).Steps[0])),
 		"event":   asJSON(t, encodeEvent(fullEvent())),
 	} {
 		known := 0

@@ -40,6 +40,7 @@ type fakeService struct {
 	lookup error // of Authenticate
 	asked  int   // how often Authenticate was
 	list   error // of Clusters
+	await  func(context.Context, time.Duration) error
 	ready  error
 }
 
@@ -80,6 +81,10 @@ func (f *fakeService) Scale(ctx context.Context, caller cks.Account, req cks.Sca
 
 func (f *fakeService) Clusters(context.Context, cks.Account, cks.ClusterFilter) ([]cks.ClusterView, int, error) {
 	return nil, 0, f.list
+}
+
+func (f *fakeService) AwaitJob(ctx context.Context, _ cks.Account, id string, wait time.Duration) (cks.Job, error) {
+	return cks.Job{ID: id}, f.await(ctx, wait)
 }
 
 func (f *fakeService) ConfigureSimulator(context.Context, cks.Account, cks.Fault) error { return nil }

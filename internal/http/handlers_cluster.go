@@ -9,11 +9,22 @@ import (
 )
 
 func (s *server) ScaleKubernetesCluster(ctx context.Context, req api.ScaleKubernetesClusterRequestObject) (api.ScaleKubernetesClusterResponseObject, error) {
+	if req.Params.Dryrun {
+		return s.dryRun(ctx, req.Params)
+	}
 	job, err := s.svc.Scale(ctx, callerFrom(ctx), decodeScale(req.Params))
 	if err != nil {
 		return nil, err
 	}
-	return api.ScaleKubernetesCluster200JSONResponse{Scalekubernetesclusterresponse: encodeAccepted(job)}, nil
+	return api.ScaleKubernetesCluster200JSONResponse{Scalekubernetesclusterresponse: api.AcceptedScale{Jobid: job.ID}}, nil
+}
+
+func (s *server) dryRun(ctx context.Context, p api.ScaleKubernetesClusterParams) (api.ScaleKubernetesClusterResponseObject, error) {
+	d, err := s.svc.DryRun(ctx, callerFrom(ctx), decodeScale(p))
+	if err != nil {
+		return nil, err
+	}
+	return api.ScaleKubernetesCluster200JSONResponse{Scalekubernetesclusterresponse: api.AcceptedScale{Dryrun: encodeDryRun(d)}}, nil
 }
 
 func decodeScale(p api.ScaleKubernetesClusterParams) cks.ScaleRequest {

@@ -18,6 +18,9 @@ type exchange struct {
 	command *command    // nil until a known command is named
 	caller  cks.Account // zero until the caller is known
 	err     error       // what the generated router's funnels were given
+	// longer gives a request that waits on purpose the time for it besides: a
+	// context in place of its own, and the connection's patience.
+	longer func(wait time.Duration) (context.Context, context.CancelFunc)
 }
 
 type exchangeKey struct{}
@@ -44,6 +47,7 @@ func (x *exchange) name() string {
 type metrics struct {
 	requests *prometheus.CounterVec
 	seconds  *prometheus.HistogramVec
+	waits    prometheus.Gauge
 }
 
 func newMetrics(reg prometheus.Registerer) (*metrics, error) {
@@ -58,11 +62,15 @@ func newMetrics(reg prometheus.Registerer) (*metrics, error) {
 			Help:    "Time to answer a request, by command and HTTP status.",
 			Buckets: prometheus.DefBuckets,
 		}, labels),
+		waits: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "ckscale_job_waits",
+			Help: "Requests that wait for a job to end.",
+		}),
 	}
 	if reg == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.requests, m.seconds} {
+	for _, c := range []prometheus.Collector{m.requests, m.seconds, m.waits} {
 		if err := reg.Register(c); err != nil {
 			return nil, fmt.Errorf("register HTTP metrics: %w", err)
 		}
@@ -96,15 +104,25 @@ func (w *statusWriter) Unwrap() nethttp.ResponseWriter { return w.ResponseWriter
 // requestTime is how long a request may take; what holds it up is given up then.
 const requestTime = 50 * time.Second
 
+// answerTime is how long a client may take to receive the answer to a request
+// that took all its time.
+const answerTime = 10 * time.Second
+
 // serve is the outermost handler: it gives the request its exchange, catches
 // panics, and counts and logs the answer.
 func (s *server) serve(w nethttp.ResponseWriter, r *nethttp.Request) {
 	start := time.Now()
 	x := &exchange{}
-	ctx, cancel := context.WithTimeout(context.WithValue(r.Context(), exchangeKey{}, x), requestTime)
+	unlimited := context.WithValue(r.Context(), exchangeKey{}, x)
+	ctx, cancel := context.WithTimeout(unlimited, requestTime)
 	defer cancel()
 	r = r.WithContext(ctx)
 	sw := &statusWriter{ResponseWriter: w}
+	x.longer = func(wait time.Duration) (context.Context, context.CancelFunc) {
+		// Where there is no connection, as in tests, there is no deadline either.
+		_ = nethttp.NewResponseController(sw).SetWriteDeadline(time.Now().Add(wait + requestTime + answerTime))
+		return context.WithTimeout(unlimited, wait+requestTime)
+	}
 	defer func() { s.observe(r, x, sw.status, time.Since(start)) }()
 	defer s.catch(sw, r)
 	for name, values := range securityHeaders {

@@ -49,6 +49,7 @@ type server struct {
 	svc         Service
 	commands    map[string]*command // by name
 	doc         []byte              // the API document
+	docs        map[string]nethttp.HandlerFunc
 	log         *slog.Logger
 	now         func() time.Time
 	maxBody     int64
@@ -63,7 +64,7 @@ type server struct {
 }
 
 // NewHandler returns the whole API: /client/api and what watches over it
-// (/healthz, /readyz, /metrics, /openapi.yaml). It fails if the embedded
+// (/healthz, /readyz, /metrics, /openapi.yaml, /docs). It fails if the embedded
 // document is wrong or the metrics are registered already.
 func NewHandler(svc Service, cfg Config) (nethttp.Handler, error) {
 	s, err := newServer(svc, cfg)
@@ -107,6 +108,9 @@ func newServer(svc Service, cfg Config) (*server, error) {
 	if s.metrics, err = newMetrics(cfg.Registerer); err != nil {
 		return nil, err
 	}
+	if s.docs, err = loadDocs(); err != nil {
+		return nil, err
+	}
 	s.operations = s.newOperations()
 	s.routes = s.newRoutes(cfg.Metrics)
 	return s, nil
@@ -133,6 +137,7 @@ func (s *server) newRoutes(metrics nethttp.Handler) nethttp.Handler {
 		r.Method(nethttp.MethodGet, path, h)
 		r.Method(nethttp.MethodHead, path, h)
 	}
+	routeDocs(r, s.docs)
 	return r
 }
 

@@ -2,6 +2,7 @@ package http
 
 import (
 	"context"
+	"time"
 
 	"ckscale/internal/cks"
 )
@@ -14,6 +15,7 @@ type Service interface {
 	Authenticate(ctx context.Context, apiKey string) (account cks.Account, secret string, err error)
 
 	Scale(ctx context.Context, caller cks.Account, req cks.ScaleRequest) (cks.Job, error)
+	DryRun(ctx context.Context, caller cks.Account, req cks.ScaleRequest) (cks.DryRun, error)
 	CreateCluster(ctx context.Context, caller cks.Account, req cks.CreateRequest) (clusterID string, job cks.Job, err error)
 	StartCluster(ctx context.Context, caller cks.Account, id, jobID string) (cks.Job, error)
 	StopCluster(ctx context.Context, caller cks.Account, id, jobID string) (cks.Job, error)
@@ -22,6 +24,7 @@ type Service interface {
 	Clusters(ctx context.Context, caller cks.Account, f cks.ClusterFilter) (page []cks.ClusterView, total int, err error)
 
 	Job(ctx context.Context, caller cks.Account, jobID string) (cks.Job, error)
+	AwaitJob(ctx context.Context, caller cks.Account, jobID string, wait time.Duration) (cks.Job, error)
 	Jobs(ctx context.Context, caller cks.Account, f cks.JobFilter) (page []cks.Job, total int, err error)
 	CancelJob(ctx context.Context, caller cks.Account, jobID string) error
 

@@ -163,6 +163,7 @@ func (r *run) waitVM(ctx context.Context, onTheWay cks.VMState, wanted func(cks.
 	case wanted(m.State):
 		return nil
 	case m.State == onTheWay:
+		r.say("VM %s is in %s state", v.Name, m.State)
 		return r.waitOr(r.cfg.ReadyPoll, cks.Errorf(cks.Failed, "VM %s is still in %s state", v.Name, m.State))
 	}
 	return cks.Errorf(cks.Failed, "VM %s is in %s state; it was on its way from %s", v.Name, m.State, strings.ToLower(string(onTheWay)))

@@ -175,6 +175,7 @@ func (r *run) createAndStart(ctx context.Context) error {
 		}
 	}
 	if len(waiting) > 0 {
+		r.say("%d of %d new VMs are running; waiting for %s", len(vms)-len(waiting), len(vms), strings.Join(waiting, ", "))
 		return r.waitOr(r.cfg.ReadyPoll, cks.Errorf(cks.Failed, "Failed to start VM %s in the Kubernetes cluster : %s: not running in time",
 			strings.Join(waiting, ", "), view.Cluster.Name))
 	}
@@ -228,7 +229,9 @@ func (r *run) waitReadyCount(ctx context.Context) error {
 	}
 	r.log.DebugContext(ctx, "waiting for ready nodes", "ready", ready, "expected", expected)
 	why := fmt.Sprintf("%d are ready and %d are expected", ready, expected)
+	r.say("all new nodes are Ready; of the cluster's nodes %s", why)
 	if missing := notReady(vms, nodes); len(missing) > 0 {
+		r.sayReady(vms, nodes)
 		why += "; of the new ones these are not: " + strings.Join(missing, ", ")
 	}
 	return r.waitOr(r.cfg.ReadyPoll, cks.Errorf(cks.Failed,
@@ -261,6 +264,7 @@ func (r *run) waitNewNodes(ctx context.Context) error {
 	if len(missing) == 0 {
 		return nil
 	}
+	r.sayReady(vms, nodes)
 	return r.waitOr(r.cfg.ReadyPoll, cks.Errorf(cks.Failed, "nodes never became ready: %s", strings.Join(missing, ", ")))
 }
 

@@ -152,5 +152,6 @@ func (r *run) lookAgain(ctx context.Context, err error) error {
 		return err
 	}
 	r.log.WarnContext(ctx, "cannot look, will look again", "err", err)
+	r.say("cannot look whether to go on, will look again: %s", text(err))
 	return r.waitOr(r.cfg.ReadyPoll, cks.Errorf(cks.Failed, "%s", text(err)))
 }

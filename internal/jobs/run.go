@@ -90,6 +90,7 @@ func (r *run) attempt(ctx context.Context) error {
 		return r.giveUp(ctx, steps, at, text(err))
 	case r.job.Tries+1 < r.cfg.MaxTries:
 		r.log.WarnContext(ctx, "step failed, will be tried again", "step", nameOf(steps, at), "try", r.job.Tries+1, "err", err)
+		r.say("%s failed, try %d of %d: %s", nameOf(steps, at), r.job.Tries+1, r.cfg.MaxTries, text(err))
 		return r.store.PutBack(ctx, r.job, r.cfg.RetryWait, true)
 	case errors.As(err, &answer):
 		return r.giveUp(ctx, steps, at, text(err))
@@ -180,6 +181,7 @@ func (r *run) step(ctx context.Context, s step) (err error) {
 			err = &worldError{"step " + s.name, fmt.Errorf("internal error")}
 		}
 	}()
+	r.job.Message = ""
 	begin := time.Now()
 	defer func() { r.metrics.step(s.name, time.Since(begin)) }()
 	if s.do != nil {
@@ -204,7 +206,7 @@ func (r *run) step(ctx context.Context, s step) (err error) {
 		again, err := s.more(r, ctx, q)
 		if err == nil && again {
 			done = s.back
-			err = q.StepDone(ctx, r.job, s.back, r.job.Notes)
+			err = q.AtStep(ctx, r.job, s.back, r.job.Notes)
 		}
 		return err
 	})
@@ -219,14 +221,15 @@ func (r *run) step(ctx context.Context, s step) (err error) {
 func (r *run) giveUp(ctx context.Context, steps []step, at int, why string) error {
 	if r.job.Failure == "" {
 		unchanged := unchangedAt(steps, min(at, len(steps)-1))
-		if err := r.store.GiveUp(ctx, r.job, why, unchanged); err != nil {
+		r.say("gives up in %s: %s", nameOf(steps, at), why)
+		if err := r.store.GiveUp(ctx, r.job, nameOf(steps, at), why, unchanged); err != nil {
 			return err
 		}
 		r.log.WarnContext(ctx, "job is given up", "step", nameOf(steps, at), "why", why)
 		if len(r.plan.undo) > 0 && !unchanged {
 			return r.store.PutBack(ctx, r.job, 0, false)
 		}
-		r.job.Failure, r.job.Unchanged = why, unchanged
+		r.job.Failure, r.job.Unchanged, r.job.Step = why, unchanged, ""
 	} else {
 		r.log.ErrorContext(ctx, "undo failed", "why", why)
 	}
@@ -237,7 +240,7 @@ func (r *run) giveUp(ctx context.Context, steps []step, at int, why string) erro
 func (r *run) finish(ctx context.Context) error {
 	failed := r.job.Failure != ""
 	err := r.store.InTx(ctx, func(q *store.Queries) error {
-		if err := q.StepDone(ctx, r.job, r.job.Step, r.job.Notes); err != nil { // the fence, and the job's row before the cluster's
+		if err := q.AtStep(ctx, r.job, r.job.Step, r.job.Notes); err != nil { // the fence, and the job's row before the cluster's
 			return err
 		}
 		why := ""

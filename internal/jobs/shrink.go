@@ -64,18 +64,11 @@ func (r *run) chooseBySize(ctx context.Context, q *store.Queries) error {
 	if err != nil {
 		return err
 	}
-	order := cks.RemovalOrder(own(vms))
-	surplus := min(max(c.Size-r.job.Args.Size, 0), len(order))
 	var ids []string
-	for _, v := range order[:surplus] {
+	for _, v := range cks.Surplus(vms, c.Size, r.job.Args.Size) {
 		ids = append(ids, v.ID)
 	}
 	return q.ChooseLeaving(ctx, r.job, ids)
-}
-
-// own are the workers that scaling may remove.
-func own(vms []cks.VM) []cks.VM {
-	return slices.DeleteFunc(slices.Clone(vms), func(v cks.VM) bool { return !v.OwnWorker() || v.Phase != cks.Member })
 }
 
 // chooseByID chooses the workers that the request named.
@@ -108,6 +101,7 @@ func (r *run) nextNode(ctx context.Context) error {
 		return cks.Errorf(cks.Failed, "Scaling Kubernetes cluster %s failed, scaling action timed out", view.Cluster.Name)
 	}
 	r.job.Notes.VMID = todo[0].ID
+	r.sayRemoving(vms, todo[0])
 	return nil
 }
 
@@ -122,6 +116,7 @@ func (r *run) current(ctx context.Context) (vm cks.VM, ok bool, err error) {
 	if i < 0 {
 		return vm, false, nil
 	}
+	r.sayRemoving(vms, vms[i])
 	return vms[i], true, nil
 }
 

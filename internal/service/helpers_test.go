@@ -26,7 +26,11 @@ type scene struct {
 
 func newScene(t *testing.T, spec storetest.Spec) scene {
 	t.Helper()
-	st := storetest.New(t)
+	return sceneOn(t, storetest.New(t), spec)
+}
+
+func sceneOn(t *testing.T, st *store.Store, spec storetest.Spec) scene {
+	t.Helper()
 	view := storetest.Fixture(t, st, spec)
 	return scene{T: t, Service: New(st, nil, settings), st: st, view: view, owner: view.Account}
 }

@@ -103,7 +103,33 @@ func (s *Service) Jobs(ctx context.Context, caller cks.Account, f cks.JobFilter)
 	if err != nil {
 		return nil, 0, err
 	}
-	return s.store.Jobs(ctx, f, owner)
+	jobs, total, err := s.store.Jobs(ctx, f, owner)
+	for i := range jobs {
+		jobs[i] = s.shown(jobs[i])
+	}
+	return jobs, total, err
+}
+
+// shown is job with how far it has come.
+func (s *Service) shown(job cks.Job) cks.Job {
+	job.Steps, job.Message = job.Progress(s.steps(job.Kind), s.undoSteps(job.Kind))
+	return job
+}
+
+// steps are the names of the steps of a job of this kind.
+func (s *Service) steps(kind cks.Kind) []string {
+	if s.set.Steps == nil {
+		return nil
+	}
+	return s.set.Steps(kind)
+}
+
+// undoSteps are the names of those that follow when it is given up.
+func (s *Service) undoSteps(kind cks.Kind) []string {
+	if s.set.UndoSteps == nil {
+		return nil
+	}
+	return s.set.UndoSteps(kind)
 }
 
 // Job is one job; clients poll it, so it is one read. Of another account's job
@@ -116,7 +142,7 @@ func (s *Service) Job(ctx context.Context, caller cks.Account, jobID string) (ck
 	if permit(caller, job.Account.ID) != nil {
 		return cks.Job{}, cks.Errorf(cks.Denied, "Account %s is not authorized to see job id=%d", caller.Name, job.Seq)
 	}
-	return job, nil
+	return s.shown(job), nil
 }
 
 // known fails with cks.UnknownID when ref, unless it is empty, names nothing.

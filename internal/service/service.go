@@ -19,6 +19,9 @@ type Settings struct {
 	UpgradeTimeout time.Duration // an upgrade
 	EndpointURL    string        // where clusters reach this server; autoscaling needs it
 	ServerID       string        // this process, as jobs show it while it executes them
+	// Steps and UndoSteps give the names of the steps of a job of a kind, and of
+	// those that follow when it is given up. nil = jobs show no steps.
+	Steps, UndoSteps func(cks.Kind) []string
 }
 
 // Simulator is a world that can be asked to misbehave and to show itself.
@@ -34,11 +37,12 @@ type Service struct {
 	sim   Simulator // nil: the world is not simulated
 	set   Settings
 	keys  *keyring
+	lobby *lobby
 }
 
 // New returns a service on st. sim is nil when the world is not simulated.
 func New(st *store.Store, sim Simulator, set Settings) *Service {
-	return &Service{store: st, sim: sim, set: set, keys: newKeyring()}
+	return &Service{store: st, sim: sim, set: set, keys: newKeyring(), lobby: newLobby()}
 }
 
 // Ready fails with cks.Unavailable while the database cannot be reached or does

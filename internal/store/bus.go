@@ -21,9 +21,10 @@ type Topic string
 const (
 	TopicJobs  Topic = "ckscale_jobs"  // a job is due
 	TopicWorld Topic = "ckscale_world" // payload: the cluster whose world changed
+	TopicEnded Topic = "ckscale_ended" // payload: the job that has ended
 )
 
-var topics = []Topic{TopicJobs, TopicWorld}
+var topics = []Topic{TopicJobs, TopicWorld, TopicEnded}
 
 const (
 	quiet      = 10 * time.Millisecond // between two announcements of a topic

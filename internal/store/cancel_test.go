@@ -60,7 +60,7 @@ func TestCancelledJobDoesNotWait(t *testing.T) {
 			t.Errorf("it waits (failed try: %t)", failedTry)
 		}
 		j = claim(t, st, j.ID)
-		ok(t, st.GiveUp(ctx, j, "cancelled by alice", false))
+		ok(t, st.GiveUp(ctx, j, "drain", "cancelled by alice", false))
 		ok(t, st.PutBack(ctx, j, time.Hour, true))
 		if read[bool](t, st, `SELECT due <= now() FROM jobs WHERE id = $1`, j.ID) {
 			t.Error("what undoes it does not back off")
@@ -75,7 +75,7 @@ func TestCancelComesTooLate(t *testing.T) {
 	st := storetest.New(t)
 	ctx := t.Context()
 	v, ending := scaling(t, st, storetest.Spec{})
-	ok(t, st.GiveUp(ctx, ending, "no room", false))
+	ok(t, st.GiveUp(ctx, ending, "drain", "no room", false))
 	failed := must[cks.Job](t)(st.AddFailedJob(ctx, newJob(v), "x"))
 	done := must[cks.Job](t)(st.AddDoneJob(ctx, newJob(v), cks.JobResult{Success: true}))
 	before := kept(t, st)

@@ -15,7 +15,8 @@ const jobColumns = `j.id, j.seq, j.command, j.kind, coalesce(j.cluster_id::text,
 	j.args, j.notes, j.status, j.step, j.attempt, j.tries, j.failure, j.unchanged,
 	(extract(epoch FROM j.deadline - now()) * 1000000)::bigint * 1000,
 	coalesce(j.owner, ''), coalesce(j.error_text, ''), j.result, j.created,
-	coalesce(j.completed, '0001-01-01 00:00:00+00'), ` + accountColumns
+	coalesce(j.completed, '0001-01-01 00:00:00+00'),
+	j.step_times, coalesce(j.step_since, '0001-01-01 00:00:00+00'), j.message, ` + accountColumns
 
 const jobJoins = `JOIN accounts a ON a.id = j.account_id JOIN domains d ON d.id = a.domain_id`
 
@@ -25,14 +26,15 @@ func jobFields(j *cks.Job) []any {
 	return append([]any{&j.ID, &j.Seq, &j.Command, &j.Kind, &j.ClusterID, &j.VMID,
 		&j.Args, &j.Notes, &j.Status, &j.Step, &j.Attempt, &j.Tries, &j.Failure, &j.Unchanged, (*int64)(&j.Remaining),
 		&j.Server, &j.ErrorText, &j.Result, &j.Created,
-		&j.Completed}, accountFields(&j.Account)...)
+		&j.Completed, &j.StepTimes, &j.StepSince, &j.Message}, accountFields(&j.Account)...)
 }
 
 // changedJobs is the part after WITH of a statement that returns the jobs, j,
 // that an INSERT or UPDATE of jobs changes. then are more parts, about j.
 func changedJobs(change string, then ...string) string {
 	parts := append([]string{`j AS (` + change + ` RETURNING id, seq, command, kind, cluster_id, vm_id, args, notes, status, step,
-		attempt, tries, failure, unchanged, deadline, owner, error_text, result, created, completed, account_id)`}, then...)
+		attempt, tries, failure, unchanged, deadline, owner, error_text, result, created, completed,
+		step_times, step_since, message, account_id)`}, then...)
 	return strings.Join(parts, ", ") + ` SELECT ` + jobColumns + ` FROM j ` + jobJoins + ` ORDER BY j.seq`
 }
 
@@ -118,16 +120,22 @@ func (q *Queries) insertJob(ctx context.Context, n NewJob, status cks.JobStatus,
 
 // collision says which rule kept n out.
 func (q *Queries) collision(ctx context.Context, n NewJob) error {
-	if n.ID != "" {
-		taken, err := scalar[bool](ctx, q, `SELECT EXISTS (SELECT FROM jobs WHERE id = $1)`, n.ID)
-		if err != nil {
-			return err
-		}
-		if taken {
-			return cks.Errorf(cks.Parameter, "UUID: %s already exists so can't create/update with custom id", n.ID)
-		}
+	if err := q.JobIDFree(ctx, n.ID); err != nil {
+		return err
 	}
 	return cks.Errorf(cks.Conflict, "another job is in progress for %s", describe(n))
+}
+
+// JobIDFree fails with cks.Parameter when a job has that id; "" is always free.
+func (q *Queries) JobIDFree(ctx context.Context, id string) error {
+	if id == "" {
+		return nil
+	}
+	taken, err := scalar[bool](ctx, q, `SELECT EXISTS (SELECT FROM jobs WHERE id = $1)`, id)
+	if err == nil && taken {
+		err = cks.Errorf(cks.Parameter, "UUID: %s already exists so can't create/update with custom id", id)
+	}
+	return err
 }
 
 func describe(n NewJob) string {
@@ -141,6 +149,11 @@ func describe(n NewJob) string {
 // is one read by key.
 func (q *Queries) Job(ctx context.Context, ref string) (cks.Job, error) {
 	return jobRows.ref(ctx, q, "job", ref, "")
+}
+
+// EndedJobs returns those of the jobs that have ended.
+func (q *Queries) EndedJobs(ctx context.Context, ids []string) ([]string, error) {
+	return all(ctx, q, self[string], `SELECT id::text FROM jobs WHERE id = ANY ($1::text[]::uuid[]) AND status <> 0`, ids)
 }
 
 // Jobs returns a page of the unfinished jobs, oldest first, and the number of

@@ -86,7 +86,7 @@ func TestJobIsReadAsItWasAdded(t *testing.T) {
 		diff(t, added, got)
 	}
 	want := cks.Job{ID: added.ID, Seq: 1, Command: n.Command, Kind: n.Kind, Account: v.Account, ClusterID: v.Cluster.ID,
-		Args: n.Args, Notes: n.Notes, Created: added.Created, Remaining: added.Remaining}
+		Args: n.Args, Notes: n.Notes, Created: added.Created, Remaining: added.Remaining, StepTimes: map[string]cks.StepTime{}}
 	want.Args.Offerings = map[cks.Role]string{cks.Worker: "x\uFFFDy"} // what jsonb cannot hold is replaced
 	diff(t, want, added)
 	if added.Remaining <= 59*time.Minute || added.Remaining > time.Hour {
@@ -199,7 +199,7 @@ func TestErrorTextIsCleaned(t *testing.T) {
 			t.Errorf("%.20q… (%d bytes) became %.60q… (%d bytes)", in, len(in), got, len(got))
 		}
 		j := claim(t, st, must[cks.Job](t)(st.AddJob(t.Context(), loose(v))).ID)
-		ok(t, st.GiveUp(t.Context(), j, in, false))
+		ok(t, st.GiveUp(t.Context(), j, "drain", in, false))
 		if got := must[cks.Job](t)(st.Job(t.Context(), j.ID)).Failure; got != want && want != "" || got == "" {
 			t.Errorf("failure is %.60q", got)
 		}

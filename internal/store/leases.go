@@ -16,7 +16,8 @@ func (q *Queries) ClaimJobs(ctx context.Context, owner string, n int, lease time
 		WITH due AS MATERIALIZED (
 			SELECT id FROM jobs WHERE status = 0 AND due <= now()
 			ORDER BY due LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED), `+changedJobs(`
-		UPDATE jobs SET owner = $1, attempt = attempt + 1, due = now() + $3::interval, poked = false
+		UPDATE jobs SET owner = $1, attempt = attempt + 1, due = now() + $3::interval, poked = false,
+			step_since = coalesce(step_since, now())
 		WHERE id IN (SELECT id FROM due)`, startedJobs), owner, n, lease, commands, kinds, texts)
 }
 
@@ -70,38 +71,54 @@ func (q *Queries) leased(ctx context.Context, j cks.Job, set string, args ...any
 	return err
 }
 
-// StepDone records that j has done step, with what its steps have found out.
-// The next step starts without failed tries. It fails with ErrLeaseLost.
+// StepDone records that j has done step, with what its steps have found out,
+// and with j's message. The next step starts without failed tries, and now. It
+// fails with ErrLeaseLost.
 func (q *Queries) StepDone(ctx context.Context, j cks.Job, step string, notes cks.Notes) error {
 	doc, err := toJSON(notes)
 	if err != nil {
 		return err
 	}
-	return q.leased(ctx, j, `step = $3, notes = $4, tries = 0`, step, doc)
+	return q.leased(ctx, j, `step = $3, notes = $4, tries = 0, message = $5, step_since = statement_timestamp(),
+		step_times = step_times || jsonb_build_object($3::text, jsonb_build_object('started', step_since, 'ended', statement_timestamp()))`,
+		step, doc, clean(j.Message))
+}
+
+// AtStep records that j stands behind a step that it has done before. It is
+// StepDone otherwise.
+func (q *Queries) AtStep(ctx context.Context, j cks.Job, step string, notes cks.Notes) error {
+	doc, err := toJSON(notes)
+	if err != nil {
+		return err
+	}
+	return q.leased(ctx, j, `step = $3, notes = $4, tries = 0, message = $5`, step, doc, clean(j.Message))
 }
 
 // PutBack lets j wait, to be claimed by anyone after that long; at once when
 // after is not positive. failedTry counts a failed try of its step; one that is
 // cancelled is not tried again, so it does not back off. It fails with
-// ErrLeaseLost.
+// ErrLeaseLost. What j says of itself is kept with it.
 func (q *Queries) PutBack(ctx context.Context, j cks.Job, after time.Duration, failedTry bool) error {
-	err := q.leased(ctx, j, `owner = NULL, poked = $4, tries = tries + CASE WHEN $4 THEN 1 ELSE 0 END,
+	err := q.leased(ctx, j, `owner = NULL, poked = $4, message = $5, tries = tries + CASE WHEN $4 THEN 1 ELSE 0 END,
 		due = CASE WHEN poked AND NOT $4 OR cancelled IS NOT NULL AND failure = '' AND $4 THEN now()
-			ELSE now() + $3::interval END`, max(0, after), failedTry)
+			ELSE now() + $3::interval END`, max(0, after), failedTry, clean(j.Message))
 	if err == nil {
 		q.Wake(TopicJobs, "") // whoever sleeps must learn when to look again
 	}
 	return err
 }
 
-// GiveUp records why j cannot succeed; its undo steps follow, from the first.
-// unchanged: j had changed nothing yet. The lease stays. It fails with
+// GiveUp records in which step and why j fails; its undo steps follow, from the
+// first. unchanged: j had changed nothing yet. The lease stays. It fails with
 // ErrLeaseLost.
-func (q *Queries) GiveUp(ctx context.Context, j cks.Job, why string, unchanged bool) error {
+func (q *Queries) GiveUp(ctx context.Context, j cks.Job, step, why string, unchanged bool) error {
 	if why = clean(why); why == "" {
 		why = "failed without a message" // an empty failure would mean that all goes well
 	}
-	return q.leased(ctx, j, `failure = $3, unchanged = $4, step = '', tries = 0`, why, unchanged)
+	return q.leased(ctx, j, `failure = $3, unchanged = $4, step = '', tries = 0, message = $6, step_since = statement_timestamp(),
+		step_times = step_times || jsonb_build_object($5::text,
+			jsonb_build_object('started', step_since, 'ended', statement_timestamp(), 'failed', true))`,
+		why, unchanged, step, clean(j.Message))
 }
 
 // FinishJob ends j as succeeded. It fails with ErrLeaseLost.
@@ -125,6 +142,7 @@ func (q *Queries) ended(ctx context.Context, j cks.Job, failed bool, why, set st
 		if err := q.leased(ctx, j, set, arg); err != nil {
 			return err
 		}
+		q.Wake(TopicEnded, j.ID)
 		return q.jobCompleted(ctx, j, failed, why)
 	})
 }

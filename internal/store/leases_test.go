@@ -123,8 +123,9 @@ func TestLateWritesAreFenced(t *testing.T) {
 	ctx := t.Context()
 	writes := map[string]func(j cks.Job) error{
 		"StepDone":  func(j cks.Job) error { return st.StepDone(ctx, j, "late", cks.Notes{Wanted: 9}) },
+		"AtStep":    func(j cks.Job) error { return st.AtStep(ctx, j, "late", cks.Notes{Wanted: 9}) },
 		"PutBack":   func(j cks.Job) error { return st.PutBack(ctx, j, time.Minute, true) },
-		"GiveUp":    func(j cks.Job) error { return st.GiveUp(ctx, j, "late", true) },
+		"GiveUp":    func(j cks.Job) error { return st.GiveUp(ctx, j, "drain", "late", true) },
 		"FinishJob": func(j cks.Job) error { return st.FinishJob(ctx, j, cks.JobResult{Success: true}) },
 		"FailJob":   func(j cks.Job) error { return st.FailJob(ctx, j, "late") },
 		"KeepLeases": func(j cks.Job) error {
@@ -213,7 +214,7 @@ func TestCourseOfAJob(t *testing.T) {
 	check("a step", cks.Job{Step: "one", Server: "tester", Attempt: 4, Notes: cks.Notes{Wanted: 4}})
 	ok(t, st.PutBack(ctx, j, time.Hour, true))
 	j = claim(t, st, id)
-	ok(t, st.GiveUp(ctx, j, "why", true))
+	ok(t, st.GiveUp(ctx, j, "drain", "why", true))
 	check("given up", cks.Job{Server: "tester", Failure: "why", Unchanged: true, Attempt: 5, Notes: cks.Notes{Wanted: 4}})
 	ok(t, st.FinishJob(ctx, j, cks.JobResult{Success: true}))
 	got := must[cks.Job](t)(st.Job(ctx, id))

@@ -37,6 +37,15 @@ type AcceptedCreate struct {
 	Jobid string `json:"jobid"`
 }
 
+// AcceptedScale jobid, or with dryrun=true dryrun
+type AcceptedScale struct {
+	// Dryrun what a scale request would come to now. What only the cloud knows, such as room for new VMs, is found out by the job
+	Dryrun *DryRun `json:"dryrun,omitempty"`
+
+	// Jobid the ID of the job that carries the request out
+	Jobid string `json:"jobid,omitempty"`
+}
+
 // ApiCommand defines model for ApiCommand.
 type ApiCommand struct {
 	// Description what the command does
@@ -159,6 +168,12 @@ type AsyncJob struct {
 	// Managementserverid the ID of the server that is executing it; absent while none is
 	Managementserverid string `json:"managementserverid,omitempty"`
 
+	// Message what it does or waits for, in a line; absent when it has ended (our extension)
+	Message string `json:"message,omitempty"`
+
+	// Steps the steps of its plan, in order, and those that undo what was begun when it fails; absent when it needed none (our extension)
+	Steps []JobStep `json:"steps,omitempty"`
+
 	// Userid the ID of the user that asked for it
 	Userid string `json:"userid"`
 }
@@ -170,6 +185,18 @@ type AsyncJobs struct {
 
 	// Count number of jobs on all pages; absent when there is none
 	Count int `json:"count,omitempty"`
+}
+
+// AutoscalingChange how the cluster's own autoscaler would be set
+type AutoscalingChange struct {
+	// Enabled whether it runs
+	Enabled bool `json:"enabled"`
+
+	// Maxsize maximum number of worker nodes
+	Maxsize int `json:"maxsize,omitempty"`
+
+	// Minsize minimum number of worker nodes
+	Minsize int `json:"minsize,omitempty"`
 }
 
 // CancelAsyncJobAnswer defines model for CancelAsyncJobAnswer.
@@ -193,6 +220,33 @@ type Date = string
 // DeleteKubernetesClusterAnswer defines model for DeleteKubernetesClusterAnswer.
 type DeleteKubernetesClusterAnswer struct {
 	Deletekubernetesclusterresponse Accepted `json:"deletekubernetesclusterresponse"`
+}
+
+// DryRun what a scale request would come to now. What only the cloud knows, such as room for new VMs, is found out by the job
+type DryRun struct {
+	// Accepted whether a job would carry it out; when not, only refusal says more
+	Accepted bool `json:"accepted"`
+
+	// Autoscaling how the cluster's own autoscaler would be set
+	Autoscaling *AutoscalingChange `json:"autoscaling,omitempty"`
+
+	// Kind what its job would do; nothing when all is so already
+	Kind string `json:"kind,omitempty"`
+
+	// Nodes the nodes that would be removed, the first to go first
+	Nodes []LeavingNode `json:"nodestoremove,omitempty"`
+
+	// Refusal what the failed job would say
+	Refusal *Refusal `json:"refusal,omitempty"`
+
+	// Offerings the service offerings that would change
+	Offerings []OfferingChange `json:"serviceofferings,omitempty"`
+
+	// Size number of worker nodes, external ones included
+	Size *SizeChange `json:"size,omitempty"`
+
+	// Steps the steps of its job, in order; those from next-node to record-removal come for every node that is removed
+	Steps []string `json:"steps,omitempty"`
 }
 
 // Error defines model for Error.
@@ -307,6 +361,21 @@ type JobResult struct {
 
 	// Virtualmachine a virtual machine
 	Virtualmachine *VirtualMachine `json:"virtualmachine,omitempty"`
+}
+
+// JobStep defines model for JobStep.
+type JobStep struct {
+	// Ended a time such as 2026-11-07T18:39:39+0000, in UTC
+	Ended Date `json:"ended,omitempty"`
+
+	// Name the name of the step
+	Name string `json:"name"`
+
+	// Started a time such as 2026-11-07T18:39:39+0000, in UTC
+	Started Date `json:"started,omitempty"`
+
+	// State done, current (it acts, or waits), pending, failed, or skipped (it is not done, since the job failed). A step that is done once for every node is pending again before the next one
+	State string `json:"state"`
 }
 
 // KubernetesCluster a Kubernetes cluster
@@ -498,6 +567,21 @@ type KubernetesVersions struct {
 	Kubernetessupportedversion []KubernetesVersion `json:"kubernetessupportedversion,omitempty"`
 }
 
+// LeavingNode defines model for LeavingNode.
+type LeavingNode struct {
+	// Drained whether its pods would be moved off it first: not when its virtual machine is down
+	Drained bool `json:"drained"`
+
+	// Id the ID of its virtual machine
+	Id string `json:"id"`
+
+	// Name the name of its virtual machine
+	Name string `json:"name"`
+
+	// State the state of its virtual machine
+	State string `json:"state"`
+}
+
 // ListApisAnswer defines model for ListApisAnswer.
 type ListApisAnswer struct {
 	Listapisresponse ApiCommands `json:"listapisresponse"`
@@ -598,6 +682,18 @@ type NodeOffering struct {
 	AdditionalProperties map[string]string `json:"-"`
 }
 
+// OfferingChange defines model for OfferingChange.
+type OfferingChange struct {
+	// Id the ID of the service offering
+	Id string `json:"id"`
+
+	// Name the name of the service offering
+	Name string `json:"name"`
+
+	// Node the type of the nodes that get it, or default for what nodes of no other offering get
+	Node string `json:"node"`
+}
+
 // OptionalBoolean defines model for OptionalBoolean.
 type OptionalBoolean = bool
 
@@ -632,9 +728,19 @@ type Reference = string
 // References defines model for References.
 type References = []Reference
 
+// Refusal what the failed job would say
+type Refusal struct {
+	// Errorcode always 530
+	Errorcode int `json:"errorcode"`
+
+	// Errortext why it is refused
+	Errortext string `json:"errortext"`
+}
+
 // ScaleKubernetesClusterAnswer defines model for ScaleKubernetesClusterAnswer.
 type ScaleKubernetesClusterAnswer struct {
-	Scalekubernetesclusterresponse Accepted `json:"scalekubernetesclusterresponse"`
+	// Scalekubernetesclusterresponse jobid, or with dryrun=true dryrun
+	Scalekubernetesclusterresponse AcceptedScale `json:"scalekubernetesclusterresponse"`
 }
 
 // ServiceOffering defines model for ServiceOffering.
@@ -779,6 +885,15 @@ type Simulation struct {
 
 	// Vm the machines that exist
 	Vm []SimulatedVM `json:"vm"`
+}
+
+// SizeChange number of worker nodes, external ones included
+type SizeChange struct {
+	// From as it is
+	From int `json:"from"`
+
+	// To as it would be
+	To int `json:"to"`
 }
 
 // StartKubernetesClusterAnswer defines model for StartKubernetesClusterAnswer.
@@ -1378,6 +1493,9 @@ type ListZonesParams struct {
 type QueryAsyncJobResultParams struct {
 	// Jobid the ID of the asynchronous job
 	Jobid Reference `form:"jobid" json:"jobid"`
+
+	// Wait how many seconds to wait for the job to end, at most 60: the answer comes as soon as it has ended, else when they have passed (our extension)
+	Wait *OptionalInteger `form:"wait,omitempty" json:"wait,omitempty"`
 }
 
 // QuerySimulatorParams defines parameters for QuerySimulator.
@@ -1411,6 +1529,9 @@ type ScaleKubernetesClusterParams struct {
 
 	// Maxsize maximum number of worker nodes when autoscaling
 	Maxsize *OptionalLong `form:"maxsize,omitempty" json:"maxsize,omitempty"`
+
+	// Dryrun whether only to say what the request would come to now, and change nothing: no job is made, and the answer has the plan, or why it is refused, under dryrun (our extension)
+	Dryrun bool `form:"dryrun,omitempty" json:"dryrun,omitempty"`
 
 	// Customjobid ID that the job is to have, a UUID in lower case that no job has; one is made if left out
 	Customjobid CustomJobID `form:"customjobid,omitempty" json:"customjobid,omitempty"`
@@ -3538,6 +3659,19 @@ func (siw *ServerInterfaceWrapper) QueryAsyncJobResult(w http.ResponseWriter, r 
 		return
 	}
 
+	// ------------- Optional query parameter "wait" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "wait", r.URL.Query(), &params.Wait, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "wait"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "wait", Err: err})
+		}
+		return
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.QueryAsyncJobResult(w, r, params)
 	}))
@@ -3693,6 +3827,19 @@ func (siw *ServerInterfaceWrapper) ScaleKubernetesCluster(w http.ResponseWriter,
 			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "maxsize"})
 		} else {
 			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "maxsize", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "dryrun" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "dryrun", r.URL.Query(), &params.Dryrun, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "dryrun"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "dryrun", Err: err})
 		}
 		return
 	}
@@ -5710,227 +5857,255 @@ func (sh *strictHandler) UpgradeKubernetesCluster(w http.ResponseWriter, r *http
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7H2JcuM4suCvILQvorr7kSrqsg5Hx4bb5ZnxTNfxbFfNvtdVGwZJ0EKbIvQI0i7VREXs1+yH7ZdsIAHw",
-	"BClSVh1zxUSXJZFAAshM5J1/G3hss2URiRI+WP1tQD7izTYk8LcXpjwhMfzN080Gx7vBasAigtQvA2vw",
-	"gMOUiAdCypP71CVxRBLC9asx4VsWcXjCY2mUDFYja1B7brD67W8D7KknBtjf0GhgDTDnzKM4IX5EkkcW",
-	"30d4QwargU82zFZficfShHEPhzS6IxF2Q+IPVgEOObH0EpLdVrx3HrLUf4kjfEf8gTXwWJTELIyYL9Y7",
-	"sgbeNo3SjSvgGYzFAzERk4tPzvjEHo1sZ34zWqwmzspx/t1xHEc8xGl1Vp9wL6bbhLJIQTuwBj7bYCo+",
-	"X71+fZN9pjC6NyZjd4LtOR759hRPl/YCO749Chxv4jnB0h+Psje2OFnno5DI3zIKu7ZOki1fPX8+diZD",
-	"ZzgaTYYjZ3UynU6ei+cSz1cLdazBGnMcRSzBAkSewQ3AzJfTKZ6OAzvwgrE9DabEXk7G2CZzd7Ykznw8",
-	"dQUwdIt9Pyacw+7kMxZ/gvEW/tw7cWfYngYTYk/9sWcv3RG2nWBJ9G+DIk48kJhTJndm6o/dkTcjtnPi",
-	"z+2p70/tpTca2w4ZuSee443dpfFlhSgPo+FkMhTgbrDAg/yoN2TDAJ2nzvJkYA0KmCU+SdwCEE6Ig6fB",
-	"ktijYOHaU7z07aV3QuwxHrkTb+rPyEkwsAacxA/UIywISEyjO3jVny+WYzyb2osTZ2pPp9i1F4vl2PY9",
-	"fzSZzWfzEXbqrypQNsSn6Ub8TD8RgJknOBG/XKVRRKO7gTVIyGYb4oTAbI67CE7wbGxPgpFnT/GI2Et3",
-	"NrOnwYyc+HNvIfdKv6Om8e65nbpplKSCmmmcpDjcYG9NI7FTRrLsRBY+CUlCtjFLiCcJQRMH5dsQ70qk",
-	"zHxij5Zz4s7Icrx0jkItayzJMpu4AenXu63Yf84E1V/TTRrihAnWBpNh9T9bLMueiv8sxH+c7H+jKjWM",
-	"nOEIyEF8z32xUurhMNwJHlWCiHJNlsWvPgpExWHp6xzBxdcKycVcGr9DzJN065vPZbmaLPW57Nn3iHpw",
-	"6j4RKCnxSrCPj0mM/bW3ZYqr/fbBGtzhhDzinV7yeDYbjmdTvXMTd+4vvbljL/HEs2fBbGIv3MnYXgYz",
-	"z/GWwTgoM4v6zpEAp2EyWCVxSgQFe/mTznjljFaOo//vSqLdYH4vlg+QzIbO0DmMmFuvG048Fvk43tGt",
-	"3IckxkFAPXXJ/DElPBF0Jj9echbCqXz+YKLglJMYIFviE2+Bp8SeuiPBJkfYXgSThT3B02AWnARzPBqr",
-	"5xVYmhwfNmoq7x6wY2ANPrFInt0ocPCJ77j23AWeMCX2InCIPfNPvLm7wMvAGanni4sVnwHgIw30+fNn",
-	"OEDFVarihGI7SD1RFSsqXMksU5QfauJc+QU/hk98SwTBjB3H+XvhayYp4O+A13VmUPpmFhfzv9jVt2VX",
-	"X06m+eKizHfNWD8DQ9ziGG+I1rAybvW3iv4g3kcsQMmaIPUQelwzTlBMOEtjj3CUMCQ45SnCEUvWJEbJ",
-	"GkfwhqBGEj/jiHIUsBjFjCUIVsgF2ooJ/jsl8S4XDTQg1oB7a7LBAiK1ETwRhzkQwHspT9jmz8y9fFEH",
-	"+fKFACABAH5nrpg7YWiNH4iFMHr79vIFohEK2SOJkYc5kU9HDB5eY36KxLVAOdpgnyAaoJAECWJp0gCy",
-	"BOZ35lJ/D9iSe5pgFrBevtAbLZ9r3mcWhbvy/rLHCJGPlCccrUlMGiDN+H0RzH+LSTBYDf7H81wXfy5/",
-	"5c+vSEBiEnkEwKf8inhpzOkDqa8Aex7ZJsRHjzRZszRBJAiIl5wKOGPYTrGr6gYyg0d5nI1v2EiXsZDg",
-	"CEC5J7tHFvt1MLY4TvQ2imFPAe9+Zy5HxZ+8jW/BL+RBLFh8XRjHQmJKxGIUkgcSNoCrYWg/c3FiZ2FY",
-	"h1TMjgsUYaHHNZHkI88ZAM1PnwUC2HiXkSGOfBSxJMcG9ti0s2I4HIb7dlXwmdeKaUojDIsSItkC3m5D",
-	"6sGV/vx3Llbwt8JgNCEbvg+bXhWGH3zOuD6OY7wbAFMq75Bi40jzcXT5giN3hwSYcEIWwhw+6Sf4b86H",
-	"ofjiZ3H/kPh96jjjk9oT+sPPly9O5WiUI2WQsZB8VZy+UJCG6DJB7IHEMfUJR/VbybzjpTkH1uCj7YUs",
-	"9XmCvXs7JqESRcTBXMshXzc9zakgwNVgOhyPhs4AePedgQKlcKkxXDxjoSBmGzQ6RTRBESE+h69BpzeD",
-	"DSN35Q6vYWYcXkYJuSPx4LMC7RpsBlXwYvYISIwVaDhBG8YTNHMcS2y2PQKCxGGYsRDxYAX2FrjVsp4A",
-	"e8x+J16ynz+rB5sZtOR5OCbiWlFPS85sAdnaI7QhOOJIEqVxRfKtg5k1T3CcXAjuZlpPI7cGK+W1wDt1",
-	"q6S8ac9hBuCfFSADFm+w0HxolJxMc/GOZnv92RpoRQq4xhUJUk78DixHmYgl98EhqVlzSwoaJ3HMYg+M",
-	"GcvlcmkNCl9MJyP1OSEfBbhvQY0Rp0g+Ei9NCDp7c4k8ttmIMzNPh/wU3thQzgWLysQqBJuSptT/lfJE",
-	"CL9wKp1O8kIAdRbxR71Z5cO7WRMkZNgU5CqBkNmqVmjqjJAXE18cCw65oCxO7yKcpAL5ps4MbUiyZr6F",
-	"phMHbfAW8V2U4I/i86gAPotRGt1HAgUuX4gfx9lnvSMshvtHUG2yplxfTBaaOROB+D5OsCsELAHDOk0S",
-	"sUE+e4wsNJs48jZL1uJLIrQ0NJuMxGsCNzkfIrHMe7LTa1SzPuNIHzFc8MA7YP3ZyecbDch1pnBd/L2N",
-	"2ZbECZVoJ2W2PcQupEKQED0cx5RwdS3/t1BdlFRYv/XF7zQWc/6mZvmQPcZcQdiCj2vIzkH3r8O3H7iI",
-	"PBb8IRU4rK+0QMD0llVu6bk8u/oKS3BVwXzUUrxGOJ8Rblom5ZjvIs80gpSoqJCWBDlxYHgIIy2uV6Ug",
-	"zd1MW1bUhRRIJmiAhrh5iFzrqg/USYY629I3eoy6DCXORYkW1dmlZqZm4/LA7+gDASA4rAxOzEKcCCjF",
-	"5eDu5AvGTS8y2vpCA0pCHxYJp0jlZLzHMv8gRjAtUclDplnz2wspM7VcqBuz9G4twNiLzHD8ZY6bI1h2",
-	"uIXlt6M8r+M83lIz9NnhAGrQXODpuGOaygx71qTdZyJjPncEIhgIVKcIu5yAxk+iXJGLGJhJa7e6eSPk",
-	"OR5A+TRBHO+MuNeNRgEH+6EuTaTUI9H3GNgqP5vmEb+skITKQmobLRQy8VExJEtcosQCsdKC25rF2f2n",
-	"trkjRsNDZcRuQN2cwRz31EIS3SXr+nt3cP3xBMkHpJKgXqujWdfTz1itGQMa2GSZQYIarpclBuc92KM+",
-	"gZZLaZPyBLkECSIzXkZH5nX70VEIrFaGlBIXM9TMkLKEjgJDn4CEheeM+CgY75+Za+CjTTbLKibkNsXa",
-	"dqif9gtJ2ugCW4z5PfFB7jVvsrfxWzk82C2KUJa0Li/EnLeNzoQGpLC3jS29EAfzueBa6vZ47hXqtCXP",
-	"eG7Vq8Fa9BeZ5SFJ713H6yrQNr0b8QRH0lfTPobUS6p2ZOyyVNtfxQG9ewmmxT2zmWkO2Mo9FXpUkE13",
-	"4EzbmHlSIzSo+uEj3nHkGFnp78yNCQfPUTty/Jm5V/LB4ltSka7O6KDHNQ2JYHCUIxqhbczuYsI52D5A",
-	"lhC3ROp5hPjEl9qg/jrANCR+O7DmDZU8oyKrYCRfsUDHVPJMwy427aBTXIOFRkXQxznAG/yRbtINeHc3",
-	"NJJ/O6aFbCAKbCM2mMQP0lXUjo7yOYmPlCv7hEAZmhSENLHpkXRemJaovVLtU4mnurC5CoPPOalVcOIU",
-	"PA4FVpCBIlllFYWrCJZzMM0AisfVdmmYpG/x0+/qp/o+gKfgIPlb31OHSN9y1qNK3ueC84QaKmVMqu2G",
-	"B0/pPSnKxW1rvU7BRFPDgYbRTCd0zqKA3qUxyQIBGkHUT3L95JPBbB7RCCog318yy9+5tLc0wguPt9ol",
-	"W/GobBOqwb5ndNMCXijjUuVeQAndEMHL1kIcaQqKEOIfentzDrpvkpBYvPu/37/3/zb9bIt/xvqfG/nP",
-	"qvTPb//+QYzybzX+UXFyqB99JYO8gECXznsu42KevOe13d43rmm3wXhrQIuiLbp6FiX5T8sE8HzGCAQb",
-	"noJbv36ftIwseNqfbm7eoIy3NrwubeBmlY6jx5gVlbHCnZIZuButdzB8QaZRAgnZbJNd5q3WLLZV3TTO",
-	"bna71o6l4mwsn3O2iuJeFjem8aBzjMS+T6VP6U1pDXsN/YOagV9c4fdkJ29hIrRRGmVav5Q0inOMQN6o",
-	"fFMH90G5VXpoUSWthz1GPFOG9XEalarYW9MHk+qrjh6isoz6bl9VZa85Yo23WxIRv1k56aw/dlB0vk+l",
-	"aT9U4MUzm2weiCF24fLVH15b6K9nV68Qi9HF1dXrqwZLOOmiXMP06NpbEz8NiV9zTPjURzSxEA2k5V58",
-	"0WDXA09s+4xVFIZxC58RjnYF9U+6n2LSNuEei1SmRsph19gXn6KykCch4GxDXObvQF15xtsmNWtBtTtT",
-	"nNA7GZ/6MgtxrQ2qYuJqF5OkRys/HAtdg98X3H/nmSmis6kJtgGia/agXh4Tt48+c41FIwqLEd/xhGy6",
-	"+a6yqTIDlY77KRuqWvSaqoKTayxyZwtc8UMTc75RG1Zm0M170GEbTVa41vm5SQDfo70k8J5RshDDtuNB",
-	"ZyN7vkWm29y8okNWoyPCDtbG1LLNS87jzXprmPIC77T43FrTLJapaEfkMcGhWMWMULPdDNGZMnWIN59x",
-	"eDcTlsCyk4lLlo4E1Y99xF4S7pCSa+oSzNgkwZTPrUXGVVLFbOL0F293JptTzoQMyYLth1Rjv8BclSJa",
-	"x4g4JRn3f8TiEo/MglE1w6Adigq/r+OI0L7uGGhdNr+nW5upeCgbEvrEOkFI+2zVLxSTKpk/VAhHeJKg",
-	"Ceby5siGhuzMvW57OeIzjvIY9frYhpTOJidOeVD2GCH9NolRnEbcLOYWM0ONyqBKFAXxSuVk5bmjBpdA",
-	"MZm0zcsLzyH5oIlY1BPFqPt22a005DPYgWrcJghYyZrsIAgbMbMEUpm5axjG3tmNc+WpOKYZHs7fvOV1",
-	"lHn3koM1RAbt1Qftp7sUU3fbsKvg5zu/vkR+TB8IqNM+2YZsR8xRLK2aEcSY599UVvoUVYk9RrBVT1eU",
-	"uo7UTU3aP1qey1wd6+3Vr3VcKDC8szeXxgETz6db3mYaqC+pHMueuiH1kMrkIRlGipElxlvI3aHLFysQ",
-	"RVQ0dP4z3L0sIvnVroI9370sEH//G6GQzt3MarSbvACt+XZOPL87t8kHewqrKc7Zjc/sm9c0SzUNrrcx",
-	"pAPzbabYQq6YkTgkbl2+0ejVZ8j9gB0y/D3ZbTFtYMnX138Ck5h4AmyhIbu7AwdYhBImnellHDMJcYXs",
-	"/k4bWyZ0nfncZYq+4ki3aUqFBGr+z9AncTZ8SSQwOyE/cmOgvvJjopyWVUYEjCXF1YKIZB5c5VGaNkD+",
-	"ZrxexWm+/KXtkt3QqAFq6XF9EtS9Ds0Yl5anT3bFrxY51JAB2XVUlQ9q5o800TdDh1n7InLTzMapjCdp",
-	"PkEL6doEAnCBKV6Y+g2RAg3WrEQFznc5ymJK6J5QEfVkbuaTKOcylkACTtvw3bb3oClq9TRMswiiq+Ok",
-	"YhqdzBJVXbPu/pbH2B2Ni8f+lGu+PG+3nd4/t2kmnZnblTw/NUCcZ+x2JzjzWCYzpzJxKmALsxUZV5Nq",
-	"3cv6WbynKtppUXxUHCC3keZ6WXaF1PHYqKCX9Kmygl00xlZksg/HtIscYmzUpaqeZG40GqkMwYfZXAcY",
-	"H412rf2GyPy1d7psjDleorPavJ/MuolSlLP9Q11ev5YJIzThyKURjmlTBgrrRrd9Rmy4xa4I9ncNslEn",
-	"w4YM7pIqosysxAkKCS6WYijKcjTqIM6B5NZ36G571u1AOdngKKHeQ45ohg1QkdI04SQMrCz6JStl1NUx",
-	"diFZDWIxekG5Zjv1t9PtlsUJL0qejdYerEkUeTiSNxsu2RNZgFSCgjlYXE22xr3m2LCYyJINUF2vYFEz",
-	"zNJyr1QPQNNYTh0FrC5Ba96n/FooIXYRIXPW/qEL8zmEQ6vVHItDq4USvwuaPpVVa57biVX/SnlytqW8",
-	"KcYKaghsKe8cVFXIgaqiTW2sD00A6UDOVqh0SGdn0LLwUCNgteGaoMu9pm3gZU7QzvAVvLEmAA0DtkK4",
-	"H7p+kLVAtR+iutjUBl17Uc9eAosZ6pYJ9q/gWhOz5i/dllLlAQesKWNo7WtqnqlpcdViFG0rqlgKOi+j",
-	"VvDCtIjGwZsgL+uhrYC31HTrrumawW4augnq/2J7YBVKWmcIYTQjXOVhTNC8xNuLKJFSXmeHRW2UV5fn",
-	"Jv+w0iQhlSwOsEdq7uG8iFp7XRP5nNGqX6271mBwh8DT4mW6J1a0ULzNdFerH7Vw1mLP269viN3rZ8sX",
-	"U+ZWdrMikRWHa8lEVEUW3r0smPBK0BTkzGJ1ORM8L8/O2wDKas8Z5X75Y4fd7GRr7TbGfjVkzzilMndH",
-	"Q7tSrbzqqJXSefvC7rLSet0sRQVzUNkIpCwqRdCKKGbldFzelTp5mnhQqULU4Y7TR1nQTVWJQnck4ehx",
-	"Tb11zZh3imRdBFWuAAs5/i5iMWxUJQ7PGHuUzWJMcOhoSmKFJe/LAms1RXae08S6dUmkXxSl12uE9ViS",
-	"HkznnmQ1gXycEDuhmydtWLV6Uw6qVroOGOxXJk9gX/miA4bOSzPVkNecBwOJDU+ZiHeuylYoG1VhQT3m",
-	"/4+UxDutVsnQwyahBqpIFXLE0jDpq7fVmFbbmCY+A+DuzTyDUftnnckXQO82gdkt6ewwjCm+eAwM+GwN",
-	"rj0cdk/E2l+T66A8rD3DmjawomQYLD/NptKC9ef8zVtei9MPCX4gyo7KtiQyR9JlBZ6rw8PXssqFGB9M",
-	"p3/6dOAsfRNm4J5OOTkgHkUVmTaH0ko35ccEJQzxNXtsKWDwFQJjujjtKJeVW+mnPVU61EFgxOknAkdx",
-	"mjtTPFgKSjnETCdrYrbNUq4SEg5YLX8QshsNDzmzkG5o4m3Tw068ye5ftPkfhrfdLP9djhF+M5m8965u",
-	"G7MHCvFA0V1TkoI5WLDBKXDmJbJ2reEFFuO7hpQdvsZxZ8lclacqkGI52SSfx7DACtIX0LLEGvJNLSNQ",
-	"CRdz8/w+p2qdGx9iiM8sQU+yxFfMSmYULEx1gP29evN0sr4rqYH4Z5m7x7BHkuk8KS7wwLCvJs/gIcFY",
-	"5goGpSz3bKH5JDnoH9r27xzLYsvH37kGDBV3HQuSBj4ngMDNUdjZz7krUmzR0I8bwpQfNvvXUO9o0c5Y",
-	"chj1Ilt3+JVShI+/w90uhbJnspBtyvzWiGTxOwLfr/GkYnCr15mzLLSqbEDge0cei6RdYoVu4pRY6A/i",
-	"jkEsRm9liVTjybU5/Ooubj2jkHpDkuT48dDsq/4SyKEunCJFwjR6w9S+t2LMu5dfBl+OsFpwSeMkwd56",
-	"XyKGjtaAGA7KUfZW9yqi4kDXjMtacj0EC/Gevm27CwnFM9NvF1fbcmbGSB1cupoaA4zs/DkdaxKTYrZK",
-	"t1vUcCGaSutgU239jCcjgr11zmUhx06WNQLy6g0M3C4GMKLG4hsFygZbodxq3ntm4LqGmR82DWE5ygOl",
-	"ikh8lNUt+s357uXeyhmejNNWPPlhU4jOI7EZwxIcJ90NCuLpL2BQaB+2Ee6yC7AV6LIn8DgQN4xpBpdt",
-	"e+wy236JTW4btQnorlvMtkff4cYhjbDmSb0V0J6a7VuFS41nAuLt9i7Gfnf7XCqfP/5Z7x3YBH0ldNzg",
-	"N67f309KKm4oqNnfEkijPJLuGUf1EOUj2gMPmauvVbDaVu5Q2+C+QijSNviPn2Ha+/CK1lHdTq/3ITzZ",
-	"sFps0WdacP67qo2TQI47YtGXE8/b8xjLGYZCTg5ozJPGSApzm8ADbLJ589T2qApsyIRVdV274sYB7tdq",
-	"J9cWGEEk9n3i6zxKHSAMvYNYmnD6NSBW2Z+8d/pnT9BMOZultrbNBZWqqnnno7SyXl2B6iplrLVVbFLZ",
-	"jXH3ss8fcI900GItFVlRbqlHy/WtxRsVRcho/6GeebZa+Fhn/UnwAVMPiT6plaB91wJHDmbwvRMsjz1/",
-	"x+TIDsz5gCRJxXGgt6LgME9YyIE5lEeEoG9F5RYh9JByZy3D6fahtf4GWTfRA5IYBSI+LXWxeYT9zq5a",
-	"GmJWRLpQv82Umpi7x4ostui/UhKXOTeyIBQ1CRAGETo7AsnWjpp6WA1EPiCrpUzbT/Op1WtTGTJaahMe",
-	"4Fnbl2pscqz9F4sM3gochkx2lmvP7/pG4QtNRCaADpWPt7F40N75u7GZJhjUXWxmL2f+A468hlw44qUx",
-	"TXZ3MUu3/HDwG6pmsbgfV6miQHllWaSrGWrzUXRyhcsY/f4kCxH8T6LTT6yJOtXYB5AkkFcHQiyc/7V4",
-	"VS7axdwk8p29uQRpH9ouEi8mCXz8gaUxVIGIhBT+o+45CegBA2WzrpNkKwtMqM6HBjTb0r/oKfL+iJrn",
-	"hjuZpZv9pBJufp7ISocftzQmTT2s81nzfYHZZDNHGgWsDs+NbFkEHYrPttgrVf56BlWm5KUPpnVuqLjH",
-	"h++j91GhXJgq8oF0aauVEG9UKz3KoekQwvx9dPvHixv03AspiZLneEv/p3roZ26M/ZNNdan/8//7P/9X",
-	"/s3pJ/LzRP6tDX4//85ZJL+Siy8+rvZHfHUL1VqzJnTu7n0UsHiD3ry+vhmiPwmcBh9OEfA11Nnj0EpW",
-	"WmBUWqyFbgvreC6mm3jqTfhAbk+RttzIcG/ZFxC0XzZ8H4mtENOI6eF3lyVrlLVLVS2j452GRw4nW2oq",
-	"wHS/SoizwTGUvYSj+Qn99NO1XvtPP61QpSOgLs91m23QrYU45G9B22PQtjBHt+Kvnx9wmJJb9Dujkfz9",
-	"Vu7urYXgJ/4+QmhLYo9EiU0ij0G/EsE8SqraKfrTy7Nz+/pPZyOJ8jLuShPdKfoFc3IyHcoq8r8IOoPn",
-	"xOi3Z28u/3Lxn6vri/Ori5u/XPznLZJtQOVm0YgnBMtuRyXSHcq9eIU3hP/0E/jm810Qm77BibeGERCO",
-	"dgpOXCimDGxO9ucigBMqal+N/BJvxcBiKIXl6PYpfaIFng7RTz/9SnmSD1zrA6Zml8Z3/dyfr1+/kjtb",
-	"LIOasK0NRYbFJlvy7DJULZ+QRFxNV7dD9Fe1A7ofq8BJKKZP4cx1u3oLRQJVUZSG4RC9wIJVhIzdo5De",
-	"E3Tb1PDhVq+C7yJvHbOIpWIpWWM0STC6j+YtNGS5RUIbiTwyRG9YGKLb/67Hg9/qugdDdJa1F9X1bATc",
-	"ueal1NAYyBoC0KAflkt9mcshi4AnjGnjg+B0qjgtDiEuAQjuQiNcfrf5zEs3RPDC20pLbgkjNHmTNAA3",
-	"nEBi6hNYp37mh2JPUoHwhZ360Xof3dbis281UyhwZ129GRea7j7KO1y20Csk5hfg+QGj2zQVW77BO4RD",
-	"zpBL5BaClhDhUIVd/WjV1ghe3VsgG46aWt0VAVI9727rDcn1kko3TkMjOmn/Kg8CPe9tFoU7sZL4vgCP",
-	"YLJ5X3xBVRCH6BHloFLXrLwl7fHQESpgHKp7n6+eP398fBxi+HnI4rvn6l3+/NfL84tX1xfwjpBRaBIS",
-	"qRSLm25QCNIZqFbrbEsiaNg5mAyd4UR2QVmD8FK8abxStx2Q7pipKYbsyiOICKVRQCPKBZsrIhCgdlnS",
-	"KXblBlSPmIwGUjv2I/Sopzy/yxQ1nmaFnknk8/cRWOw5isjHBPGEbJHLUkjQQhn9WCjrrITGlqZyGdgN",
-	"0odAzMc1Q3LFguIkRcN4ScaZfIHNWLKkbJ1gmrdUFzDpPoCK7RzFxGOxT3zF3MQiXUIi5JK7NFIjCrYp",
-	"Lv1AIKa4FlTqFqZhGpMV9EKWZbF00Mn7SMZr8QRLSU/wYxC0xULLzyKe0DBECZBTTDbsgfjwomxErY3i",
-	"uhvHWUhiWWgec21REmL4eyH9Z1X+YQ3eGkd3cPdGPlTdcIkU4nyE76SvKBseoHmE1YsxlOUCuiyCgcHP",
-	"AIDWIdb7CKz0Gd9Qw6uHxbmI05d96kPM1bEXT0iJX/LcxF6KeRUTteRsaoUsDeF82PtIsB5OiGLE4pNE",
-	"B2hHBtebPkUS+USdMLR4lxg1nYxgNwQ2Zvgm6TyL1bn0BWWW6Ur13yWy2tJve1ptVKiqQVrXHcVyPTGJ",
-	"U3JA0/1KXk7WYhTyrwslJz5Umt+PHadf4/vmpl1Z6IFYQvd+88ZeYYbG85qbPApKIbLTcCG52DRFttLn",
-	"usc/gJVuhGScMUSJSEJdwnfiYAewU9Axv8Rla03DmjntS3wvVFqNTVmVO66DmxCcFaC8hQSJAiHgewJd",
-	"T0kMhCFpV0gc714il6xp5BcTE55x5GLvfljH2zqkHXA3G2OFHjZDSfyW+BOCf9RfbAt/+IQnMdtZiHI2",
-	"lCF98m+fyL8hjlhoB1YhpFj/DfxBfZDNXD1xX9JkJ2chCfphmyZq4TRSrkEpmN3RBwL6F+gZP4p9goEC",
-	"Ft+JF+XoXNeBkiaAHxvIT1ljmqmvZtFp6lGVMNXtZwWHKsAS/65uLv7XjTxhSzBGvFu9eHt1dnP5+hX6",
-	"QQfVyu9n/EcLbXFEPQt5IcHxKcgiemukSyszyLx7qW4PeXMEgveJx9X+wc5lYZeGlcPuDXotdc0e0UZc",
-	"fQkVYiotr/sUOZaUCMEglOsBwO8TGspFyRhMA0Darp4D1NbGsg5dYxm20u1WAVq2noh2iAYZxE3wFeNZ",
-	"j8qdTcVirF6hC09dm4qpPu6yagVLnn71tDZjPPT6aeoFabiCfGVvfOK1cw0EqmsW6FsnZ9YfKvuaayv5",
-	"4ko3k7lHZIsiIHueI4xK7R4MRAMWSsH/Bb0bbpqGmfdcNw319fJg+y/Dqw1dBzrPXu7F1GPSum8lr6Or",
-	"d1mSrUsQeAxN02euwS8rKKoSPlbfGpenUG9RmSgrWNW+r6by6F+OwdZqZu1dazX0AVaY10BOdLGPPGtP",
-	"ZaA2c9t6+EfXBdcrOrQvvF7ryjJPkFPr86hQBcW0PeasulM06nDP6IK7vRYLlTE+twFS6sPSDZJKVeDD",
-	"IdrGxJM7Lumxa1V8bTx8pFGTJ6dcx/gQEAVy5CDaMcFwqQ5STsol+tt219BL4xQ56Af4qAIw6+1wfuxw",
-	"CKVazAcur2oZHKwG0+FY2s/aKVuHdVWqmuOYZMxYmhOoCtfZv6Bi5aLeLMxwBoVrskcLCiObVe0teuo2",
-	"HRoByb3SCVYATilvznjw4LL2ODXBU3C29zzeQkdCNb8KkCzfR9JKpa1bugdws8ivffFNG9cI52hphLOU",
-	"GSB3kD1GBrDhGxyGWXevgn+rAeQ8PulgEUVGLoFzQA52ODSFeKgjkEOlyUvMhGbfuosyKkFQdMT0C7zt",
-	"xNUzh0O8R5nJx+wU35BVRazHONTNYzrC8PIFB4etrg12qq2f4AqV/mP4EbxZme87e79le8Rr+jk+6Euf",
-	"WQuNkGEfuTjEkSevGIzW9G4d7hB+wBSC2nLROEIYyRoVmmNnC2oDVU8m5tJT5dH8vchDteDCaBvTB4jh",
-	"3OA7gmJyR3kS7zqB4zPvnsT6lTQO+4EAUZdwHUgB+3iQ5MGLPcDZYs4fWewfGxo97qHsC6PzV5dImwmA",
-	"9DpB4UW09NJRdBADPXw77iCDMrR69rRN8kmCadif/s+uUbmaaq0PUSc4MM9qsecbtq9sXm9hQlZbCpQZ",
-	"+RmXPmGf8nvBkv74y2keaaIjZ0gQEC8BLpuJY8/gFa7uoARtmA9+yxYGKyaCl6rK0t41Gky2ecoUi5TG",
-	"URN14zTauxoZ3AdygAzwM0FfilXuLy5lJ7FHQ5WxTX9m7uWLLo+D+QpKh4vnn26EBLmxNYeVCv17vpxO",
-	"8XQc2IEXjO1pMCX2cjLGNpm7syVx5uOpOxpYygG4GszcUbD0J8Q+GWPHngYL1156k8B2glFwEjjBCR6N",
-	"Bj2smmbDXLNpU59/7rX3cAwFJ6jUeI7gbQOYcn9zwfaZA1ozfsaqlbShFXDVDipdPz3soC8yX1GD6ZMm",
-	"0BmubvhsmqqXj7iz8fErWP46OSEyhZAh5QFEhTZeOKp2C84l8TJXEcwI4ifADMK4HELFXt+xRnWM4Cjd",
-	"HqYzNuhihRWRj9s0uiPZirIwFjNH3Gl4cYsMCiM+EeDvmhtKOmjlhprDOcHcCyaBYy/wbGZPA8ez8Qg7",
-	"9hzPg0mwxGM8m/XgcC/MFPhNOZyE6WAOp4s6VPlaqJqjCLDuiIGPQWQoKgQG8oKPAVR2CJNJObGyMFsa",
-	"l+JedVQUYPYdfSBDdA4QQGjcFtYlwxMh5sfkDMrA7OH9kU1/ZDBjwiAOsN3906wXPBmXTT1mIPrut3oT",
-	"rCSm5IHoWOs4JlGC8mJdOKrF/1jZfSKPG3iLboYJcUpDSPCC91SyVbZ2Q0Cr3uSDIpFqwUfmYKH6nVMq",
-	"9/uh/U29iTXwHCFBb2N2J1RxC40QeG4JRIiPVSRgCUi5sQaB94OAQeWujLqzjkqzoYZYIy/rH/RkviAm",
-	"zMfLmcI5TnDI7lJSjzYq7+d+wq+eMtdRcA9S8QAUsxALxcUtYyEbKLhwiK1kDMoAzMRTd0OTRIZ+QqBz",
-	"QjcQQi2wo0mogZvIV+24eln/ZQJ6/TLPIcq4Hyfxg44XB8guXwhFhnwkXprImq5m14uQXzZidhjgyAaB",
-	"rnf7PdmBOaTDo9rw2+FRaZXtJi5QfkW8NOb0gXR5HBAIipTtfRTyvDo+dy1U4SMxeFO7ruxLQPOsrM8A",
-	"Ai/yrF+pqPmOvwxGnj3y3MCeelMiBZqluwjG/gLPycgZWANvIx5m8Z0OBc8RYYi3dKi4wTDlJB7m8tNQ",
-	"SQ5Dc+Xz841fSCleDZrSKIq5yKvB2BuTsTvB9hyPfHuKp0t7gR3fHgWON/GcYOmPR+UmqqvB1evXNwX1",
-	"dBEsvJPlktguwa499TzXxvORZ48nk+nohCx9d7aUj29j5imGvXLgG3nheVAKRH5T+N1AaavBiTcKJsTB",
-	"9slEKMOu69h4tiC2E8zw2Fv6J+58nqdgrwZLfOIt8JTYU3dE7Kk/wvYimCzsCZ4Gs+AkmOPRePCEu6LS",
-	"B645OJWfqmSYQlKkNP0cJXAI7pFC6P7vkk23x62GpV5xHa4SaO6mKvc9SAlQdWs03xiFwY9BoeaOdfrk",
-	"rEH2OxCrYth/efvLxdWri5uL6+H5r2+vby6uhtfnZ79eCBmh11nXuuo1HHYiG+Qd50jljrNA7XfhSFXL",
-	"u+ZD3Xegj1IK2G5JJO5/6fh+zGSAFaRT+FRK/5aQweUfAoGH6A80lHXm2calERmiC3AfAZjiHn2Mxb0f",
-	"Ka/v+yiJccSxV4ywCnDmpEtQQsKQr4AcxOsh0xkZ8A38CpEl4nEBlJBcJPAqh/Es1xbEMxuIs5aJAEKQ",
-	"xpGCTXsFr7018VNILckir8TXQvbQWRHFH86VriOeD5DMkbt89YfX7yMk5JmLq6vXV6c6S5FFPpKg0NiX",
-	"ohasGGpAYS70KxIlQ2RAzvOri7ObC/QDCCYCgA2LiYWkicz/0RLzNeG0ZfrlxcWvFzcXFnr3cnh9c3Z1",
-	"o/56/UYmvEmruk58WysTtdyrbM3ZksXssFSV5qYzM2UAiQrzLW4bdlmaIM42xGX+DpGQk2e5JY3FAhhx",
-	"fKYl3ZzdXKwKWSiUy8xLmWADMcwWcnfqlFks/pYpaTiKwFeuD+qvZ1evshKHlKs0mXwxhZ8ggaUJpFev",
-	"X1wMz168gMNt+v3q4uXrdwA4OFNlJiyE7VOO7mTW7U/oz69/GZ6fvTq/+HWVb88jjgp5hEI0B+w+08jr",
-	"kpBFd1zHdeh4AWkpK22qLvMltv8UaWceUKYia5pY6P1A1tl/PwAHkGpQBaBAOVpIegbaFnApuoWEnXsa",
-	"KSJpOjn4EXbEgpuOpTGXBCINfPBlMZfclGhT4Ga9DKiwXW020+PaSHX/0dbIE4DJypKIH9csJKeofE+q",
-	"HMhkDb0PTNDvizmpwyBJoAyE4FyWJAvNvBrmg7f7TQjaFingzLfV+xogITgOqeASGIk5M2Mu/C5YTcJV",
-	"bhrw88aAJf+oEBdd1vKWkPCfCoKGXMEw1CvK9XhauFWArmQGets+f1Uq2JeBwWJz4kJ+FWle1rCkmHCW",
-	"xrrBX/94rHmDD8AIg4Vq6hcw3XIZoHZADw8dmzeFjpm8tKcoYgXoY29NH/Y40dUzR3WmFJ33pbRhyNvV",
-	"qalavqMJ2hDcGP3qp1lbiH40d9nsDj8qgCRK4p3qJfgECP+ZTUAy2q4bGN/IXlTvUF7RRJtMRprAtCm/",
-	"yWgzHa/Go8xoU0JX5Q8K0jDcZV4YH9K3BZ4a3ce6krE24BzHDCQdeHjizYLZ2J7hxcSeug6xF3g6sWfe",
-	"zF36TjAmYJWRosRqIIQPKc4RZTo78UfBAjuePQEzDVjNfIfYc28cTN0FXkrTWYHLdw6j0O9k2TobVvhW",
-	"MTaTu15VYBtkSlDuZmi0KRTrJaoDP8jMsMfEIFGvZFHSLEpKl0ezP/QyOxgiBdpNEIZiURVHRM3OYNQQ",
-	"DBN/wXCLbxBe0Z4WV9EpDnWTWqYeQ63T6jTlqzSKqMxUB826We5MeoJgiNy3ykH7Qn0px5Z86Zj9f93L",
-	"3+W9DG+oUoKmGfVjz72Mznox5jqh7vESq6e+Bpv2crZnCitpZ9b11Mf9noB6oqdSR4sNSFs8A22zH8q6",
-	"dZGkb8C6+2ePQrovLUbe6iJVQk/TyQ6noO5D+/dIJWh8ao6yzVKBv07qb8jAW2AoRK/idfILYjScjKAe",
-	"ltGlLqs5cLLBUUK9/Bhb74njceFvpD/krl2usUeTklmpaH4BqMSgRoxunMXKcVaOo9UIkJyn/tgdeTNi",
-	"Oyf+3J76/tReeqOx7ZCRe+I53thdYtmTDR4feQ6e4zmxJ4Hj2tMJntkL153YszGZ4jFxiA/COeVMF42Q",
-	"rQDtHDPsX1STOvvy+rV8VovXV6pd34ZGhYY3Y/hC9xEYO9NFXpIiazRYxZjVIP9JjZ7XS1Z7xnUbMOiy",
-	"quJl1U9rrKoofDj0ZqjxgfYrQp/317giDBy7x21hapS754qo5sdzSxU6+qR9yO9e7rsmatP2uhsMbZq/",
-	"0s1gTK9vFumrgB5PoP+755KVkggNrLHWPvm3UiP9cbHN1dhxHKsbtyy2pVfGmlKz+cEYOmNZaIr++Eu9",
-	"zLZ+B7ioP18sx3g2tRcnztSeTrFrLxbLse17/mgym8/mI+xUG2FnA2Rd2rMv8t7r6qtSR3X1neafU2d5",
-	"kl+3xKfpptBMWz9d7zuuG41rbpo1Ei/1DdeNwvuyzSqRtPPKDAO+BrOs8a7uoZmGJgh7GKWpB8GTzCFV",
-	"EHoxzXp7la/EM2tVoRokaN4AKbdMtY9PVfnJiCVQ4BJCQNidzO2QlX/FUsjHbQhhaJrAjGvm/RfNn7xq",
-	"XX292gih20E90epTmcRo8rlO2HZL/FP0JiZceZqkrlIMBBEHoFKD2hyTvQ1EpgYV34FyZKwo8nWKg3Sr",
-	"d2cqFlcIL6k3NWiv0fSNi+A1uj+F/qzSkmVdfZVKRh+gM34Xus+zmg1p2PXuT5WOE/+yF/692wuzTlv9",
-	"xJsKZ9+jCVbusq8h5Lx7WRRr3lUgMEs3WZeYPTKN7NyS2bdKVkG3QWyRY/cSVlr4/Vfk9dX2RF/KH9PI",
-	"5HLLYMl62BThUfi9OcTjH0J7BDQ0q4yy69Bvhp5bBaNRm0I3Chx84juuPXdHnj3FU2IvAofYM//Em7sL",
-	"vAycUUNDpkoSn082zFaoXGpjVexb1dCmSo2knoduU331MEDrdvYE+/g1eNInxQM6KFum1McmxvTF0jLL",
-	"XKwlG/OfvDY8LKBQGj4Nk1Ka1XefWJUFgbSmVv1d5l/BUcUxi2Ui1mziWPKzMnIZNAjBsVQ4vmz1L1iB",
-	"VBx1NwmtcENHCYFplXwvmCb7rtpzspAKNu6dztWZ+/1HnV73JnIdgdP9Vbaz0akpHoMW9HvTtYCGSi0G",
-	"jLzues0eVXYP+QgCmaq8WGkxYMEz0IqpaIMWEOm2J5IHrtkjYkFCItnxLGN5skU3v5fpIaa8/wrET4zJ",
-	"kcrc91aP/Tis0Vi3XLuqSDxY/fbBGng4DKVpO1th5zC4XPDJjkhVlZIdGKAxLAyI1f9swa7sqfjPQvzH",
-	"yf43GsGyZQv3w8ApSj5iHHu0nBN3RpbjpWCRW+bzwWoithb7gmRuYuhJ0BfEh82hAHafB7yZstNFg2hn",
-	"WGDm/ZRmtF4y23+UqKqdYVVo/gjM64pg38ROjlKv3tzZsblM07VsOol1zVYLxXJDLcSlVRJaIYUkTvYV",
-	"tF9lTVWgF1WlljW3VPMl/j4SR+vn3+vXaj4DMTWHvnC5y3mILlWTJvRDVkDu3UsELeAeox/zgqqcfiLv",
-	"I3GTyglkIRY5qa5Uq/pBmRKnGnbyH7sKVYcC7eIKkTXuylGF/0QV2Zu6DKzxA7FQVotVWXC8MPWbDfbH",
-	"LNtece8okKGdDVOofqCLR5ZsjBHWgxoiA7pYgsX29fEC1XDg6d6gYuXtvEomNJ7NpAWovX4KSaJpDHmt",
-	"LLLQhkawD4KPbPBH+XdMVH+GJltRzrrybtL9Fv9L0aJUXoyK/EINeAqGhmK8TmP82FHxcIM/HgMqucVP",
-	"gOq7Lu8GmNapulsnBbW79GPW0r9pcTcA6QtWr4Sj6yMVybY8xQKMmTjUUM7yEatmtlL6EYheV+ca4PhH",
-	"kym+b7oTw3WiuxPf8cbBbG5PPIfYU7wc20vfwbbjjfGCzNx5MOlTN/baePjflu4ESF+a7ipZvfuIDldd",
-	"eQ1kVEsW/jIhOl+WgEziyvdPPWr71O6ZSMcdB2Ps4Jk98aaOtDUu8WRkj+begowDx1vgaV/SKe/Vd0E3",
-	"7162+n+bCKeCunWqYdtelxXbclDLsrtK6fDGlDMGAplKngBF2kRgJgj+dU19VUJj20631ASPgrnvLOyF",
-	"d+La08DxbdcdefbMXXgOXvonZDruRWqGo//GxMa2R6/7K7a3+8UEBNblXqoN+o9zLTUW996yRxLDcQcB",
-	"ohFPCAZ/Bl+nSQJttBIwzTUsJ2Cxt6dYxt8Fse6/FGcTvPTGc2KP/NnEnuIJsRf+ZGGf4Ik38eZ4GoyW",
-	"PSn1u7oTgUy/zJWYgo+0j2FbelVJoV/IvqtR4LIujaYSfGRlOxwkyl4EP1rlbnw6sPwMnsJQZDmNSd79",
-	"SVfVu2OEy1Yhqqd/QwxE41r/mUzP5pxItTWy/TLa4sRb1xve6OehMQvJA4g/JmhDIxbvSXM1d039Whtk",
-	"zoP9rpmfOpROwgqZeyPXwVN7HJz49tSdTuwFnk3sub8kI88JZvhk0oMFvm0glW/KCBVQR1WrP+fha0D5",
-	"nN5FOEljMlj99kEcuYs59eDDB5nMpXlEGoeD1eA5nLOCotayWseWyoKbTbnpZJflGubUUlhQnaRlmEYx",
-	"IivroQBF1/K4DTWajJUyj6MLrbaWVc2HaiyldrMmxkSh/NXardUAkSr5yVEsyLy0kDzqrv7uHwRyyc2O",
-	"CQT+ZB6bWoAJdEQWc+RD577hzx8+//8AAAD//w==",
+	"7L2Lcts4tij6KyjdXdWPTSrU05JcXbfciWfGM53H2O7M3buTWwFJ0EKbIrQJ0LbSlarzNefDzpecwgLA",
+	"J0hRspN0z0xVqmJJJLAArLWw3uu3QcA2W5aQRPDB6rcBecCbbUzg7yDOuCAp/M2zzQanu8FqwBKC9C8D",
+	"Z3CH44zIB2LKxW3mkzQhgnDzakr4liUcnghYlojBauQMGs8NVr/8NsCBfmKAww1NBs4Ac84CigUJEyLu",
+	"WXqb4A0ZrAYh2TBXfyUfywTjAY5pckMS7MckHKwiHHPimCWI3Va+9zxmWfgSJ/iGhANnELBEpCxOWCjX",
+	"O3EGwTZLso0v4RmMPPlESuTsg9Vg7I3n7mjkeifXo8Vq4q087z89z4OHOK1PGxIepHQrKEsGq8GZ2S8k",
+	"GBLpDok1TW44YnKNIdtgKp+6fP36Ov9MYc5gTMb+BLsneBS6Uzxdugvshe4o8oJJ4EXLcDzK39hisS5G",
+	"IUm4ZRQ2cy3Elq+ePRstx0NvOB6OvNV8Op08k0+JINSr95zBGnOcJExgCTbP1wKg+POlPw39iUuWfujO",
+	"QoJdvPQDl8wmo7k3HU/w4mTgDOgWh2FKOJcbmM9X/kEtzJv78ymO3MViMXZn8/HCXUSzEzdcBKOIeNib",
+	"LsigjCZ3JOWUqV1ZRtPoZBItXH+2PHFny3DuLibzuRuOZ7NoNF1Mpnhqe1njzt1oOJkM5b5tsDyT4vQ3",
+	"ZMMAw0feeCqBLmGb/KTwTcMwWoxD7LujxThwZ4Qs3QWZBu58Ec7G0WSMF5PJwBlwkt7RgLAoIilNbuDV",
+	"eXSCZ9E8cE/m4cid4dHMXUyCmbsMxiPPH4+W3glpvqpB4Rscx/JX+pEMVmNnwAUW8ofLLElocjNwBoJs",
+	"tjEWRMEZzgMS4pF7sjiRGz1duj4+mbvTOV5McThahJNZ6R09y9/yrUNydySV01RkON7gYE0TuV1Wcu1F",
+	"LSGJiSDblAkSKPowNEP5Nsa7ComzkLijJZ4Es3AReZMnIZc1VtSaT9yC9+vdVp4BZ5IbXNFNFmPBJMuD",
+	"ySbT2TLyZ74b+eOlO5uEobuchzPXX554/nyMydyf1AnCG46G3nAkgaA8lCulAY7jneRdFYgoN5RZ/upB",
+	"YiuOK18XWC6/1pgu5zJIHmMusm1oP5flarI057Jn3xMawKmHRKIlbIF8izyIFIfrYMs0s/vlvTO4wYLc",
+	"451Z8ng2G45nU7Nz4WzkzXziuzMyGruz5Xzu+vNJ4M6D+cwLfHzihVH3zpEIZ7EYrESaEUnGQfGkN155",
+	"o5XnmX++ItwN5rdy+QDJbOgNveMIuvMa4iRgSYjTHd2qfRApjiIa6MvnzxnhQhKb+njBWQyn8um9jYwz",
+	"TlIFGZ4HCzwl7tQfEXcajrC7iCYLd4Kn0SyS3GQ01s9rsAw53m30VMEt13T8kSXq7E78JSbT5cINQkLc",
+	"WTgL3eUsXLh+OAvGy2jk+8FYP69HlX+OANgnGOTTp09wcJqb1MULzW6QfqIuZtS4kV3GqD7UxrGKC38M",
+	"n/iWSEIZe573R+Fntuv/D8DjejMmcy2Pveni32zq67KpzybPfBkx5nfLVD8BQ9ziFG+I0bhybvVbTZ2Q",
+	"7yIWIbEmSD+E7teME5QSzrI0IFwqGpJTniKcMLGWmscaJ/CGpEaSfsMR5ShiKUoZEwhWxyXaygn+JyPp",
+	"rhAJDCDOgAdrssESIr0JXMjDHEjgg4wLtvkr8y9eNEG+eCEBEADAr8yXcwuG1viOOAijn3++eIFogmJ2",
+	"T1IUYE7U0wmDh9eYnyJ5LVCONjgkiEYoJpFALBMtICtgfmU+DfeArbinDWYJ68ULs9HqufZ9Zkm8q+4v",
+	"u08QeaBccLQmKWmBNOf3ZTD/IyXRYDX4f54Vuvkz9St/dkkikpIkIAA+5ZckyFJO70hzBTgIyFaQEN1T",
+	"sWaZQCSKSCBOJZwpbKfcVX0D2cGjPM3Ht2ykz1hMcAKg3JLdPUvDJhhbnAqzjXLYU8C7X5nPUfmnYBM6",
+	"8Au5kwuWX5fGcZCcErEUxeSOxC3gGhi6z1ye2FkcNyGVs+MSRTjofk0U+ahzBkCL02eRBDbd5WSIkxAl",
+	"TBTYwO7bdlYOp5lf165KHvNaM01llGGJIIot4O02pgFc6c9+5XIFv5UGo4Js+D5selUafvAp5/o4TfFu",
+	"AEypukOajSPDx9HFC478HTBYOCEHYcVuzRP8F+/9UH7xg7x/SPou87zxvPGE+fDDxYtTNRrlSBtoHKRe",
+	"lacvFaMhuhCI3ZE0pSHhqHkr2Xe8MufAGTy4QcyykAsc3LopibUoIg/mSg35uu1pTiUBrgbT4Xg09AbA",
+	"u28sFKiES4Ph8hkHRSnboNEpogIlhIQcvgaF3g42jNyXO7yGmXF8kQhyQ9LBJw3aFRgM6uCl7B6QGGvQ",
+	"sEAbxgWaeZ4jN9sdAUHiOM5ZiHywBnsH3HpZj4A9Zb+SQOznz/rBdgateB5OibxW9NOKMztAtu4IbQhO",
+	"OFJEaV2ReutoZs0FTsW55G629bRya7BaXkm807dKxtv2HGYA/lkDMmLpBkvNhyZiPi3EO5rv9SdnYBQp",
+	"4BqXJMo4CXuwHG0yVtwHx6Rh3a0oaJykKUsDMGIsl8ulMyh9MZ2M9GdBHiS4P4MaI0+RPJAgEwSdvblA",
+	"Adts5JnZp0NhBm9sKOeSReViFYJNyTIa/kS5kMIvnEqvkzyXQJ0l/N5sVvXwrtcESSE2A7lKImS+qhWa",
+	"eiMUpCSUx4JjLimL05sEi0wi39SboQ0RaxY6aDrx0AZvEd8lAj/Iz6MS+CxFWXKbSBS4eCF/HOefzY6w",
+	"FO4fSbViTbm5mBw08yYS8UMssC8FLAnDOhNCblDI7hMHzSaeus3AOo2I1NLQbDKSr0nc5HyI5DJvyc6s",
+	"Uc/6DUfmiOGCB94B689PvthoQK4zjevy723KtiQVVKGdktn2ELuUCkFCDHCaUsL1tfw/UnXRUmHz1pe/",
+	"01TO+Yue5X3+GPMlYUs+biB7Drp/E779wCXkvuQfqcHhfKEFAqbvX+WVJKAmMPAinKLkRShMd2mW/CD1",
+	"WP03WM8f3pR2ZuQMNjSpfVPdOv3qHkJ7ke4us+Tz7lRzP7b0ucLl5olXZq8Dc2+0GkOAISPcduyUY75L",
+	"AtsISsKkUnqU7IWrTcfIqC91qdBwe9vGlHVDDZINGuAp3D5EoYU2B+olU55t6RszRlOmlHiqRa367EpT",
+	"1bNxdaw39I4AEBxWBifmIE4klPKy9HfqBeumly+e5kIjSuIQFgmnSNVk/IBl/kmOYFuilg9tsxa3OdLm",
+	"erVQP2XZzVqCsZe44firN1CBYPnhlpb/vhPleRPn8Zbaoc8PB1CDFgJgzx0zVGbZszZrRy5CF3MnIJKC",
+	"gHmKsM8JWEBIUii2CQOzcUPKsW+EOscjKJ8KxPHOinv9aBRw8DDUpUJJgQp9nwJb1WfbPPKXFVJQOUhv",
+	"o4NiJj9qhuRIoYI4IGY7IL2wNJcH9Db3xGh4qIrYLahbMJinPbWYJDdi3XzvBsQBLpB6QClN+rUmmvU9",
+	"/ZzV2jGghU1WGSSYJcyy5OD8APZoTqDjUtpkXCCfIElk1svoiXndfnSUAryTI6XCxRw1c6SsoKPE0Ecg",
+	"Yek5Kz5KxvtX5lv4aJsNt44JhY21sR36p/2ikDFCwRZjfktC0APsmxxswk4OD3acMpQVLTSIMeddozOp",
+	"EWrs7ZT25MF8Krna+j1eeMl6bck3vLByNmAt+8/s8pCi977j9RVb295NuMCJ8l11j6H0tLpdHfssM/Zo",
+	"eUBvX4Kpdc9sdpoDtnJLpV4Z5dMdOdM2ZYHSkC2mj/ge7zjyrKz0V+anhIMnrRs5/sr8S/Vg+S1lWKjP",
+	"6KH7NY2JZHCUI5qgbcpuUsI52IJAlpC3RBYEhIQkVNqx+TrCNCZhN7D2DVU8oyarYKRecUDn1vJMyy62",
+	"7aBXXoODRmXQxwXAG/xAN9kGvN0bmqi/PdtCNhAlt5EbTNI75TbrRkf1nMJHyrW9RqIMFSUhTW56opw5",
+	"tiVuCOdWS6q54aR+BYoplhdCxFLJ+xFGMU1IVRakAq0xRyQJSYi+ZVmKyIMgibyFvrNNzQXZtqhE8JNc",
+	"p5xzG8vrhSaIpaG8cSTCCLA6wtKzJGTqPr7HHPnkJksqiMMbUCZwTmpXmnD2ku7+yvwrQbY24c74PLsP",
+	"Tz7V5+KoXZnF3eSU3IQln1aJueagqMunzhTqJFvcCYallgmg6xq26TPyp1/1T819AF/UURqNufmP0WfU",
+	"rE+ryxSRsM/XOLER0prdK6Vemai0SdmE0JIU3bMsDpXEJw+zupF5oGuHxJhmCbdKihv8wK1+CM2WULE3",
+	"2uGjgjOt/IkmLWMpttZ/rBpKmxU2MMwZPLg3zJVfuvyWbl2m/RUuRNpKVQRCWz45g+fySo0NcmircQMp",
+	"A3jKoGZZ4etCuasMbLENuFtGsxHKc5ZE9CZLSR7x0wqieZKbJx8NZvuIVlCBBxSRHM8V1rbCC493OiA6",
+	"yblq/G3Avmd02wJeaCtyTeBBgm6IvKTXUs5ui36Ca+bn6+dg1BGCpPLd///du/C36SdX/jc2/12r/1aV",
+	"/375z/dylP9osPGaN1P/GGrh+gVEtPXecxUA9+g9b+z2vnGtu62Mx3bpASt/UW4dVowuYBvwFiXsfoj+",
+	"IZ8rQjnkFqHbhN1LnVqfVcrYBq7HhNyjty+5owJpMikkZ0Iq3IV831AGc6eHnXmCzdfAhdN0J9kpCNlw",
+	"IyRMOAq6lEQZxzGYMdCGpcTKb0t5EXtPoXFxfHIGUvJvlcR4CdaQnUrgQEEASOWVRjniDOE4JTjcWS1k",
+	"kiELlpINu2szlshHlFySX0vq+dDR9rOUC3l8N0z93ffm/ongO5rcvJKiRv3y1pxe+1Rfwb0ByAmb3sPn",
+	"C499agS9tUmXtZiKyoIDdRo9V2UCFooz7FhYEd3wyWQU7OHp9CMpRu4rL//K/EJcPtWiMgRBJORBuCpy",
+	"hKGUBCwNXThdHCuy1NFAqYkv0aqFxoDyprQYkfJAlobYqijxMZc8eIQtV1DZwV3fnIoRxSjW8Hwu+8k1",
+	"T72RVejpGFlu+1+ur9+gXJxueV051u1EzdF9ysoWzWI/C695qwsMhi8ZBrRWTzZbsctD4MyBddpsrbPb",
+	"Y7kaV0DnweerKO9leWNsl0rZ9S/ZeBhShRNvKmvYGz0waEQNSI3vluwUYpMkBEtEfsH187E2wb3TsRoH",
+	"mCIrpkN2n/DcomyO02qZTIM1vbNdaProgVSsV9Oh9r69Nv013m5JQsJ2C19vI2wPa+Hv0/K4HyoIDbL7",
+	"Pe6IJSDy4tWfXjvoH2eXrxBL0fnl5evLFncy6WOhhunRVbAmYRaTsOHDD2mIqHAQjbQoFNI25xiEd3XP",
+	"WEdhGLf0GeFkV7KhqpiWlHRNuMetk9ti1bBrHMpPScPiA6LRhvgs3IHN7xveNandlNiQz+UJvVVJLy/z",
+	"vBmLlcuqkCiNJ3SKw3HQFQSTQUzR89ye39tfA9sAIbt7UK8Ist9Hn4WRyiAKSxHfcUE2/QJi8qlyL48J",
+	"Jq56ezpMWXWbVmGkUjtb4orv25jztd6wKoNu34Me22hzZXXOz23K/h6DlYD3rJKFHLYbD3p7qostst3m",
+	"9hUdsxoTZn60AU4v277kIoj9YKOiusB7Lb5webSLZTqFwii6NVt8wwEyRGfaXyDf/IYrI7oRlsDanYtL",
+	"jkkvMY894EDEO6TlmqYEM94fJdYh42qpYjbxDhdvdzbHTcGELBUJug+pwX6BuWqjVxMj0ozk3P8ey0s8",
+	"sQtG9bTFbihq/L6JIwfoM8aH0KAk8KD0ldT6cXKpILbcTukBYmHLZSY310FBlkqpBH1LBcKB4E7uNvrO",
+	"QVuShBA+oFBC3SS3dLslIbwAVC+QGgkiHHJaUm98J+lELiMXHuSziMkna2qrJH81HcI3mCbIJxFLiQ4W",
+	"fRCIJb2DE9SKbZy9iZAWq2MpJa4IUX2UnlByJVhVBHsFj72hi7lzoshbbI5tKfvRZlnr9Hi0Oiwq1UOs",
+	"urwuJgLSsc7PL+qLWMIiygVHuiLd4LkO94d+opyJ2S16V4b8BnagbncC+VisyQ4S8+xY2Zi5byjq3tmt",
+	"cxXp2bYZ7p6/+Zk3UUYZZROdyNEc9DDVs1zdpQu7SrFOz68uUJjSOwLWkJBsY7Yj9kjeTsUW8g6Lb2or",
+	"fYymy+4T2KrH67l9R+qn5e4frShsUx/r58ufmrhQYnhnby6sA4ogpMqQ2WbZaS6pmt+Y+TENkM7uJjlG",
+	"ypEVxjvI36GLFyuQJHWGXPEziE6sHL6gE4DeviwR/+EXeqm6TzurMaGCJWjtwpUIwv7cphjsMaymPGc/",
+	"PrNvXtss9dIIB9uyejDfdoot1Q+wEofCrYs3Br0OGXI/YMcMf0t2W0xbWPLV1V/AoimfADkoZjc3EASU",
+	"QPEr49PplsFL5Z56bWyV0E0VnD5THCqO9JumUlmqEQMWhyTNh6+IBPZArKOCJrQfruQBtA6ua2vYNkD9",
+	"Zr1e5Wm+/LHrkj0yPKMf1AcdmtXzWJTU6ItfHXKopSpG31F1jRA7f9QBbC3M0VpQoz8it81sncp6kvYT",
+	"dJCpUyUBl5gSxFnYEi3Zor8JnUzZ5yjLdUL2hMvqJwsrrUI5nzEB/siu4ftt71FTNGqr2WaRRNfESc00",
+	"elmV6qaCZsCaOsb+aFw+9sdc89V5++30/rltM5lKLX3J82MLxEUFl/4E97GPlg+GZq3qa2BLs5UZV5tq",
+	"fZDxunxP1bTTsvioOUBh4i70svwKaeKxVUGv6FNVBbtsS6/JZI9x0zfsIsfYik0500dZi602RksCRj7X",
+	"EbZjq1lyvx25eO2tKSFoD63rrTbvJ7N+ohTlbP9QF1evVdIsFRz5NMEpbcvCZf3o9pARW26xy7a4pw1N",
+	"ehk2VDi2UhFVtQ0sUExwuTxXNSK2hzgHktuhQ/fbs34HyskGJ4IGdwWiWTZAZ4tRwUkcFcF3eVnLvn7N",
+	"c8VqEEvRC8oN22m+nW23LBW8FjHXFqVnCk0EOFE3G67YE3Xgk6r9Y0mY05Ot8UFzbJTNGCfgXilb1Cyz",
+	"dNwr9QMwNFZQRwmrK9Da96m4FiqIXUbIgrW/78N8juHQejVPxaH1QknYB00fy6oNz+3FqsuBi804qhTT",
+	"pDs8n6MtC3kRTgmhdFJqAgcZTblYgetDe6t4vRincnW0oHY3q7aMdlzmdM+B+qgXvYbqoiaN+2bnbQj+",
+	"E+XibEt5WwQ1lALbUt47ZLqUul+HrTFWK0AmW6YTKpM30xu0PAfHClhjuDboijiFLvDysIPe8JXiH2wA",
+	"WgbshHA/dIdB1gHVfoiakm4XdN21+g+SMe1Qd0ywfwVXhv+aK6HfUups+4g15XdQ95raZ2pbXL2mXNeK",
+	"6oHjvbNu6nXrbItoHbwN8qrpoBPwjtLM/Y0TdrDbhm6D+r/ZHlilXt0bQhjNCld1GBs0L/H2PBFKMO/t",
+	"Y2qM8uriuc2lr5V/qICQRjggDY9+UQu5uzyhes7qiKmXT27xkUCotyUsvy06u1SD2XZJ6x/NNd1hgt2v",
+	"IsrdO8z9IqcsHCN23S+v8dyRDqlrpb19WbK6VqCpZEgGnfC8PHveBVBeQtoqPKkfe+xmL/N4vzH6yXKd",
+	"xvVSteonQ7tKyev6qLUK2PsCXfMK2f3ExpIFr2q300awMmhlFHMKOq7uSpM8bTyoUuj1eF/3varLrIu9",
+	"ohsiOLpf02DdsL+eIlXOS1fZwlL1uklYChtVi3y1Rvvls1jTF3ta/1hpyfuKF3Raj3vPaWPdtbSsI4oK",
+	"9rFu9wy96zNSa4pRORS5lJx3Q4SJxzYsLmIpyrEFNOSEaZTIiwffkB6hzMrAUehcNuw2pWN/1Ky0WUv5",
+	"AJwxg5nU3bx2aogFcQXdPAoj61VuC1CNIeKIwX5iCsX3lXk9YuiihG2DO9jTiCFX6zET8d7Vq0vlde2Z",
+	"jn3m/3tG0p3RW1U0dZvUCNV2Syn2WSwOVYwb+N01pg3VAdy9ifsw6uFJ++oFsEXZwOyXs38cxpRffAoM",
+	"UOOZhN2W2Pgi0F0bxDjgzpeLSIdsVlVoeR8j7JmweADmQ/XX3nn++2s790nzVxVn62vbM7YNy2qqrsVk",
+	"3O5jKZmNn7/5uVmRJyb4zlxtbEsSewhu3i2oPjx8rUoEyvHB5/KXj0fOcmiiJNy+GSdHBLLpjkV2hFXx",
+	"DQ+QbM/X7L6j+tsXiKjrI8VQrtqA0I97Ctbog8CI048EjuK08MIGsBSUcciVEWvSYvnmOhHtiNXyO6lB",
+	"0PiYM4vphopgmx134m0Ow7Kz8Di8fTphFH6z+cr2rm6bsjsKgYTJTVtymj3KuMVzcBYI1QjF8gJL8U1L",
+	"qiZf47S3fqhr+5ZIsZpkWMxjWWAN6UtoWWENxaZWEaiCi4VvY180RpMbH+PBK8pfPMaFVzNu2lGwNNUR",
+	"jrv6zdPLbadFKxKe5X5iyx4ppvOogOI/RJGtYqHFJAXo77v27zlWnXuefudaMFTedSwSLXxOAoHb0zfy",
+	"n4sYBrlFQ3AXWqMBN/vXcKi/soDRLLJzh+2u5afY4X6XQjWkoVRlgIWdqQzg14agEetJqTpETeasunZo",
+	"SyQE7aCAJco6tkLXaUYc9Cd5xyCWop9Vvw3ryXVFCjRjY8yMUuqNiSjw4649yOVzIIe+cMoUCdOYDdP7",
+	"3okxb19+Hnx5gtVCLAsWAgfrfRlcJswLgr8oR/lb/VswyANdM64KcR8gWMj3zG3bX0gon5l5u7zajjOz",
+	"hvjhytXUGpnoFs+ZILWUlNPc+t2ilgvRVkUT2xq15TwZERysCy4LudWqgimQ18HAwO1iAaPdIlrrMqlb",
+	"VPCDZ7ZWIgOab4nn035QXTzogfLDV/v25d6KSYFK8DB9wDelsF6StmBYXiXs8TkDVQSFEPqmHsCVJcXK",
+	"9QVre8FEQO2XVkzkPnuctUXgVPS3tsinn76o4p5hrecpX6k66DuBrvrpnwbiljHt4LLtAbvMtp9jk7tG",
+	"bQO67xaz7ZPvcOuQVliLIhc10B5b/aIOlx7PBsTP25sUh/2Nl5l6/unPeu/ANuhruTiWqI6mXPOoKg0t",
+	"XRoOt5BCrfUiqaWZ8/GEdtJj5jrUWlrv3X6szXRfYTBlM/3nT9k/+PDKVmPTs/7gQ3i0wbncB9+24OJ3",
+	"Xe5FVTlHLPl8akt3Yng1ZRt6IUAp3LY4J3sv/iNs1SYtbF/ME7aUFtDNQvrixhG+e8qNKLkXRlAVwpCE",
+	"JjHdZFxAbVqWCU6/BMQ6nZ4fnE9/IGi2JHi5R61mi3aTRe+jdPKG2JFu3WytPYm5yLbhIYz7IL/FEfdI",
+	"D+3e0XFP1b71tNo0Sb5RUxCtdjEa2GdrBHf21islH7A1JjwkVx2sEo2wrqMZ/MEZ6089f89s8x7M+Yis",
+	"c81xNjhU1a8fsZAjk9KfEIJDm8p0CKHHlP/sGO5uY/fBBbe8jfr2Z4VLRHxcLnj7CPudgI287ryPTqme",
+	"qS3Xu3Abllls2a+nJS57snlJKGoTICwidH4Eiq09aS53PU3giDTBKm0/ztfYrNVoSRFsTHiEx3Ff7Qab",
+	"w/G/WWLx4uA4Zqp9e3fC7FcK62gjMgl0rH3frdXY9s7fj820waDvYjt7OQvvcBK0JBeTIEup2N2kLNvy",
+	"48FvKUPI0sO4Sh0FqivL49DtUNuPoleIgMqgOZxkIb/mUXT6kbVRpx77CJIE8upBiKXzv5KvqkX7mNtE",
+	"vrM3FyDtS6mZkyAlAj42m8IBFIAeMFA+61qIrarYc5NgkaU2FW9L/2amME85yPDceKfKHuQ/6XS4Hyaq",
+	"8u/DlqZKCJVjQVCowaxVadZiX2C2wSe5DzSJLMb4a9UHV8hTONvioFJK8Rso26cufXA5cEsJUz58l7xL",
+	"SvUXddUkZGoFrqR4o/uzUw6dbBHm75IPfz6/Rs+CmJJEPMNb+v/qh37g1sDId5nnjec0/OH//K//rf7m",
+	"9CP5YaL+Nga/H37lLFFfqcWXH9f7I7/6ANHyeWdzf/cuiVi6QW9eX10P0V8kToNvqwz4GgqXSt3aWGB0",
+	"nQEHfSit45mcbhLoN+ED+XCKjOVGJWOoZvOg/bLhu0RuhZxGTg+/+0yskWmUUippq0dVw22IWLNQA6Z1",
+	"HxV/hFMoAw1H8z36/vsrs/bvv1+hWpt5U+/wQ75BHxzEIbsS+TutbWGOPsi/frjDcUY+oF8ZTdTvH9Tu",
+	"fnAQ/MTfJQhtSRqQRLgkCRg0wYSORGVV7RT95eXZc/fqL2cjhfIqHs0Q3Sn6EXMynw5VV5UfJZ3Bc3L0",
+	"D2dvLv52/l+rq/Pnl+fXfzv/rw9g8TCbRRMuCFYtdCukO1R78QpvCP/+e4hZKHZBbvoGi2ANIyCc7DSc",
+	"uNRcQNclhqxgwAmdU6NHfom3cmA5lMZy9EGKvXnA0y/e+6H84gflf1M713jCfAA8HaLvv/+JclEM3Ggu",
+	"rWdXxnfz3F+vXr9SO1suCy7Y1oWi+3KTHXV2OapWT0ghrqGrD7o7F+UoU0EYkn5UcxkKZx6TCLplOSiR",
+	"qIqSLI6H6AWWrCJm7BbF9JagD23N1j7oVZw/4M02JmYZeXLkhhmGY1R/bHqe5vhDNj4Bk9IbxsVNSq7+",
+	"/hPUXVc4fqq6WlA4OIhB30n0YPeJBD9vSyYJ3BCnfM3sLt8lwTplCcskbHkXcPWsggGjDzDBBwR9zAIy",
+	"RG9YHKMP/9NMcvhgCtwM0Vk+uSlcJgEqNEKtHqvyERAwCK1X5UogA0w16xCMmZ2RHFjH1usGYMAIzg0h",
+	"FHduyIJsQySP/lBJDUg1jNDRXNEm3LySuGhIYJ3mmW9LfauBEEs79Z3zLvnQSDr4YJhV6dYwqU24IEop",
+	"YKTE9IsvVWApwfMtRh+yTG75Bu8QjjlDPlFbCNpLgmMdJved01gjeOE/ADlz1NbXvQyQbvBeHQfqk5sl",
+	"VW7Clq7ryi5XHQSHG5q4LIl3ciXpbQkeyfxTxgSCZyS1Q9xoQLTjTF//6vZ2x0NPqqZprOURvnr27P7+",
+	"fojh5yFLb57pd/mzny6en7+6Ood3pOxERUyUsg5pAqWgqsFIPcK2JMFbOlgNJkNvOFGdEdcgVJVvwKDS",
+	"gROkTmZrXqU6dUoiQlkS0YRyyX7LCASoXZXATlFN2EiYit7SO/bdEF0oG7ghY02Np3kReZKE/F2iG+lB",
+	"EXioJe+zDNI6UU4/Dsqb3qKxY6hcBeKDVCQR837NkFqxpDhF0ZXa9FkSSmzGilXm6wSXgaNbXuv+yoo7",
+	"qW5sJNRMdw2tjEmi+xmrESU7l7wqkogpryud8IlpnKVkBQ0SSzmCOCXvEhVfxwVWEqhksKAAyIVWn0Vc",
+	"0DhGgpV6/sGLQ3RdMtabrllnMUlVAqKO7sCqmOi7xDQmXONQrUG11AvVugOcQK9biW+hqs9/Wqq+JIpG",
+	"znIMbVFReY7QECcHAFp8Oe8S8B7kfEMPrx+W5wK5RtADL8ZcH3v5hLRYqM5N7iX0DVBM1FGzleJX5Pmw",
+	"d4lkPZwQzYjlJ4UO0Hsbrl1ziqoddpF2pDBqOhnBbuh+fQrfFJ3nsVUXoaTMKl1B6yctwAxWv+xpiVWj",
+	"Kshchrt2sBosokUwXy6J6xPsu9Mg8F18Mgrc8WQyHc3JMvRnyxa1w3SHLhRekWZEK0n4oAwyG3serKDM",
+	"Q6myzXvozQRSCTCesefpZrlC94PB221MlZL9TOoDkEZm1trV+TePoZBLAOWx1yKsDYdB6bI2u0b3krRI",
+	"EpZShtqmyFeqGlvqEAiebaSIn3NQhXlS78M3EhMGsFPv5aMVttzoPNzOml/iW6mbG/TL659yE72m+7NK",
+	"GnGQpGmgHHxLUMySGymmsVQTuxRR3r5EPllT6NaeZ558w5GPg9thE9GbkPZA9nyMFbrbDBW3cOSfEMWk",
+	"/2Jb+CMkXKRs5yDK2VDFbKq/Q6L+hkBxqeY4pZhx8zcwFP1BoqeDAnnBUrFTsxCBvt1mQi+cJtrHqSS5",
+	"G3pHQJEEhek7uU8wUMTSG/miGp2bCoHKlvFdhV7NmlpoUtua2kmyYa9q60gpmO7tt4KTlrDK/1fX5//f",
+	"tTp2R7JXvFu9+Pny7Pri9Sv0rQmlVt/PoOELTmjgoCAmOD0Ficbsl3LY5eamty/1HaTun0hyUPm43lTY",
+	"TmM4K7YDQEoYdAdu2RLY68FBe7Bm92gjb1ZBpRRMqxtyijxHCZxgByvUH7hOBI3VasE+l0M6sgNnXAsF",
+	"cDrFY7DybPGRvUt7Vi7S2gJUN6pkh2iUQ9+yeZVQ5yfl67ZqVs5B0RuPXZsOt3/aZTUqKj3+0ursBX/s",
+	"xdXWit5yeYXa5PrIC+sKqNgUVTH3VcHm39f2tVCMisVV7jR7i/oOnQNekNy10kLIQjRgpJVcVtK+5Y5q",
+	"mXnPRdVSs7XIwyjY2kb5vz8Ph7e0trGCY5u92q/xgEmb/qaiWLvZdkXHPkHgRS1248RfYjJdLtwgJMSd",
+	"hbPQXc7CheuHs2C8jEa+H4xb4M39q59XSNVVypxDKy+fQhVgbeet4aUNL5bRNDqZRAvXny1P3NkynLuL",
+	"yXzuhuPZLBpNF5MpnrbshK3Lx+fj6Y06gns3px5wAltSK3dTMZiafGjF4Is9mkcneBbNA/dkHo7cGR7N",
+	"3MUkmLnLYDzy/PFo6Z200VYzSqfvDjWrtnTvVLNgoGOfoOAoz5JSKSnbftqTPE7RqHYX5ls1bnMnfSQH",
+	"Lxwq4XzqAqrSi6wJlV06qlTGPx6ibUoCtfuK+vt2hjF21XuatDnfqrX8jwFRIkoBopsSDELAIOOk2qam",
+	"a3ct/aROkYe+hY86ZrbZEu67HodQ6Udw5PLqRtPBajAdjpVpsZstmEi8WmcPnJL8rlCWFqojrPYvqFwK",
+	"7mD+ZzmD0rV+QBsmK4/WLZ4OVNh6NMNTe2VyBQGcSgqo9eAhyiDg1AZPKT7iwOMtVTLT8+uY1urtpwx4",
+	"xvCnG4R3qCgmfKJt41rhHC2tcFaSOdQOsvvEAjZ8g+M473BZckm2gFyElB0tQalgM/CbqMGOh6YUwvYE",
+	"5FBrdJayX0nQvYsqkERSdMLMC7zrxPUzx0O8R/kqxuwVkpKXmW2GpTQNgSYo9OIFBx+7KbZ4agzD4L0u",
+	"dbEFR18erpC/37E98jXzHB8cSp95SmjMcIh8HOMkUFcMRmt6s453CN9hCnGIheSeIIxUuRXDsfMFdYFq",
+	"JpNzmamKBIyDyEO3ocRom9I7CLvd4BuCUnJDuUh3vcAJWXBLUvNKlsaHgQCBsnAdKHH+6SAp4k0PAGeL",
+	"Ob9nafjU0Jhxj2VfGD1/dYGMWQNIrxcUQUIrLz2JAmOhh6/HHVQcjVEGH7dJIRGYxofT/9kVqpanbvTi",
+	"6wUH5nk/kmLD9pXJPFiYUIXDIm0w/4Yrd3lI+a1kSX/+8bQIDjLBTiSKSCCAy+bi2DfwCtd3kEAbFoJL",
+	"t4PByongpbqytHeNFnNzkeXGEq1xNETdNEv2rkbFY4IcwFoNSJXw8sPFpfwk9mirKhztr8y/eNHncTC3",
+	"QS8G+fzjjaYgN3amHVOpi0+ieej5s7G7nAYLd0pOfHcRzmbuHHtkhkfBiT/2Bo52da4GM38ULcMJcedj",
+	"7LnTaOG7y2ASuV40iuaRF83xaDQ4wAprNyS2m2LN+RcBDQFOoXYKVRrPE/gVAabCFV+y1RaANoy1KiSo",
+	"kr2WN0Kr2W2Vk+sAu+2L3CvWYqqlArqjNg21bVMd5D7fY6r150t/GvoTlyz90J2FBLt46QcumU1Gc286",
+	"nuDFSQslfgHDZC8vS65BMqSdo6jU+xIn9Rb7heheZUOSe0EsCthNGFdD6Pj6G9aqvxGcZNvjlMwW5a20",
+	"IvKwzZIbkq8oDwmys9CdgRd3CK0w4iMB/l2zT0U4nezTsEQvOgmiSeS5CzybudPIC1w8wp57gk+iSbTE",
+	"YzybHcASX9hJ9quyRAXT0SzRFO6oM8JYt6eSYN0QC+OD6F9UCrLkJZ8J6PgQcpRx4uShsDStxDabCDPA",
+	"7Bt6R4boOUAAYYZbWJcK9YT4KZu3KwfzAPeW6pSnAkMFg5jKCtO0hMV2u7vaFY1H47qtCxhEOv7S7Cwp",
+	"UkruiIm3T1OSCFQUssNJI9bKyS8ohQ7Ae0yHaYgJG0KSH7ynE+7ytdt3CQ7hqKivRtyWPc6qeSdV6oW/",
+	"737TbGIDPE+K5NuU3Ujd3kEjBK5rAlkCYx11WQFSbaxFgn4vYdD5S6P+rKXWDq4lTCvIO7w9mm/ICYvx",
+	"CqbxHAscs5uMNAO1qvu5nzHUT5mbiMM7pckAijmIxfJiV3GnLRReOsROMgftAmbimb+hQqgwWwgqF3QD",
+	"4eoSO6pSUin43/NW8O+/25xw8ioLdRPMg/wNqkpBUxooQM7ZZzWBgHJJOJQj8kCCTKiCyHZnjxSANnJ2",
+	"GOCJTRB9hYNbsgMDTI9Hjam5x6PKDtxP3qD8kgRZyukd6fM4YBhU+Nv7KCQD9nzuSirfT3QD2Dou5l8C",
+	"HeS1nwYQmlKkhivVMPTCZTQK3FHgR+40mBIlES39RTQOF/iEjKQmGWzkwyy9MXH5BSIM8ZYONbsYZpyk",
+	"w0IAG2rRY2jvHfB8E5byzivkVsm1KSesrwbjYEzG/gS7J3gUulM8XboL7IXuKPKCSeBFy3A8qrYuXw0u",
+	"X7++LinEPcOHf2X+NmWB5ugrD75RN6Jq8KC+Kf1uobTVYB6MognxsDufSPXb9z0XzxbE9aIZHgfLcO6f",
+	"nBR5+qvBEs+DBZ4Sd+qPiDsNR9hdRJOFO8HTaBbNoxM8Gg8ecZnUWnm2B/7yU50xVcqcVcamJwmtgoum",
+	"lEfxq+Lj3THBcaXdZ4+7Bvpz6rKXd0qE1D2S7VdKafCnoFB701Fzcs4g/x2IVTPsv/384/nlq/Pr86vh",
+	"859+vro+vxxePT/76VwKEQeddaMxasthC9Xj9GmOVO04i/R+l45Udy1tP9R9B3qvxITtliRSQFCu9vtc",
+	"SFhBbktIlfrgSCFe/SEReIj+RGPVpIFtfJqQIToHhxWACUl2qRQMEu1nfpeIFCccB+WQswjnbkGBBIlj",
+	"vgJykK/HzKTHwDfwK8S1yMclUFK0UcDrRNezQt2Qz2wghl1lZawhr0/DZvyQV8GahBnk+eShaPJrKXuY",
+	"FJXyD8+1siSfj5BKpLx49afX7xIkBZ7zy8vXl6cmlZUlIVKg0DRUshisGAqFYS4VNJKIIbIg5/PL87Pr",
+	"c/QtCCYSgA1LiYOUUS78zpHzteG0Y/vlxflP59fnDnr7cnh1fXZ5rf96/UZlHyo7vslCXGujuNqrfM35",
+	"kuXssFSdc2jSL1XIig6KLm8b9lkmEGcb4rNwh0jMyTeF7Y6lEhh5fLYlXZ9dn69KKUGUq/Rcle0EoeAO",
+	"8nf6lFkq/1b5gThJwDtvDuofZ5ev8jqYlOucpWIxpZ8gm6gNpFevX5wPz168gMNt+/3y/OXrtwA4uG9V",
+	"ujSkRFCOblRq9vfor69/HD4/e/X8/KdVsT33OCkldUrZHbD7zCCvT2KW3HATSWIiFJSprbKpphac3P5T",
+	"ZNyHKv1VkTUVDno3UE0q3g3KXeMAFKjlDJnxQNsSLk23kD11SxNNJG0nBz/CjjgqnTdLuSIQZSGEL8sF",
+	"B2xZTyVudpDJFrary+j6tEZW00K6M9YFYHLyTPP7NYvJKarekzohVaxJWzLDviiXJgyKBKpASM7lKLIw",
+	"zKtlPnj7sAlB2yIlnLEohl9Q72uBhOA0ppJLYCTnzK3B8LtkNYLrREHg560hUuGTQlx2kqtbQsF/Kgka",
+	"Ejfj2KyoUPRp6VYBulJlCrr2+YtSwb4cFZbaUzuKq8jwsqfyvKSEsyw1TV0PDxk7afE6WIF2UENfAy5d",
+	"LS7VDejx0W0nbdFtNkfyKUpYCfo0WNO7PX5+/cyTum/K8QWVpG/IujaJxUYgpAJtCG4N0A2zvAnLYUR6",
+	"0e6xf1IASSLSnW5v+ggI/5VtRiogsB8YX8nApLh2h+raZmMyBGacA21Wnul4NR7lVp4KumoPVJTF8S73",
+	"+4SQfC/x1OrhNvWxjcXnaexGymWIJ8Esmo3dGV5M3KnvEXeBpxN3Fsz8ZehFYwJmHCV7rAZSWlHyH9G2",
+	"tnk4ihbYC9wJ2HXAzBZ6xD0JxtHUX+ClsrWVuHzv28K8k+c7bVjpW83YbBEFuq7fINeaCsdFqxGiXIVT",
+	"H/hRdok9NgmFehUTlGFRShx9MoPFQXYKS2xCt83CUoKs5tpoGCasKoVl4t9TRMhXiADpTk2saS3Hemod",
+	"WwuwzmlNPvllliRU1RkA3b1dshUHgmDJRnCqiQhSQaqGv3zuPIR/X+S/y4sc3tAVLW0zmseeBTmdHcTJ",
+	"m4S6x1Gtn/oSfD0o+KQt8qWbuzdzQff7GpqpslrhLfcH7vA9dM1+LK83NbG+Aus+PJ0WMqxpOZrY1CST",
+	"ip1J4DgFgwJO4VGVdPKxPXI4T6b+MsnTMQN/hKUfgg4pKi6I0XAygvJnxS0M3Ry9Nj++KrLByQYnggbF",
+	"yXZeHU/HmL+SDlL4k7lBKENddsWk/QUgHIsqMrr2Fiq+w6giyhPbM3GdM6VhLHwyOzmZurMgWriz0cnc",
+	"XSwngRtFnoej0CcLopsumloeqnmnWyCL+6NuK+leXL1WzxoR/VI32NzQpNSKaQxfmA4XY2+6KCqF5K1B",
+	"6xij8WxUUgCKSt56z7hp3Ad9kXWUr/5pjXVxi/fHXhYN1tB9a5jz/hK3hoWJH3CB2Fpb77k16jUEuKMr",
+	"V300juu3L/fdHI1pD7ouLI3Vv9BlYa0o0C7l1wFtyvgFK+Ub1YzyWKn/D883a3UhWphlowW65JAV/lK0",
+	"ZBt7nuf045+l/vHGBFTuUr8ajFHAUsIdNEZ//rFZE968pCwnPYtjlLvZ5wOYnvbFF3nTevNVuau9+c7K",
+	"Ug1OmYb45uFGa31JYWAIM/z1LBBS8aj1/jfN/g9lpHWy6eaeOQZ8CfbZ4Gb9Q0gtDTv2sE5bv4xHGVnq",
+	"IBzERputgL4QF22U72oRs3kLpNyx1ek+1SVJEyag6ClEorAblaOiqkGrYnHbGKLhDH1Z18wPXzR/9KpN",
+	"p4B6045+B/VI01BtEqtd6Eqw7ZaEp+hNSrj2XymFphyPIg9Apzh1+UcPtiLZmqn8DjQoaymVL1MVpV9h",
+	"QltVv1KUS7MBx5NYWRt5TV/L7NrqhZVauU7gVk0jdA4dvSNJT0ZR5H9bEtabrc1q7VT+bYX8o1sh8zZy",
+	"h8lDtatgjzJZu/y+hFT09mVZDnpbg8AuDuUtkPYIQR91G3xtNavYGv0WOUeNfZB003FBfMHLod57q0sD",
+	"lL+Pnuxyb2V7hQWyYqVsCz0p/d4ee/JPoYACYtq1TtVk6xdLi7mSJapLJexZXdPaCq6ar2iwpNKxrdyi",
+	"raUjmx5FPw+N1Q5V4wDJu5kV7OGX4FAfNUfooavZMjzb2NRnyz6t8rSOpNN/sXYD7WXBVUwoiKj3mIq8",
+	"VGkRuO0gLNCGcYHmnuq7pdsFqa5EmCPOWKI7SuSn4UCEfJ4ktFPhnVvMOQm7hOGJZ98yCdwjgsoeL6jQ",
+	"5I1O+FW1qg2d6Bh31eSDQsSIKtO++k2todSjIYtFJSfv31l4XzALj3Aub7zVwJPkPSr1lpFqCThSTuEI",
+	"TcXekGyYK59wR0s8I74XjPAJGOvIVvEOwPTu3TF1/mKcuKZdgLIApnt31lx+umr5IfMFa8Y4ce82/Okn",
+	"m43qkwGauDgJXdPQ4XNPqZpduJSz7smKFxuTlRiLC61x3LyS5SHj6durMWRC7t281qx+dkuSUGmpv5V1",
+	"2/JCqs+9PzgDVLVtVRd6jU9VGrTd47x/zz8Vx8pDFjsx7w/J2OBGSlOWKg43k1clfNbOE4tlCloOqmyz",
+	"n7c3KZZYpRu4mM5VxpAL3aukRFFjpDBN/l2973aJx46PwNXegvHfm6Lc3kzlJxCC/6Ga55ncSynxIMH2",
+	"5iMDFVX6E1nF4Ks1u9fpq+QBNHddzLjWn8iBZ6AhZdnfucZFkzUlHkupjkWCJKrvay4Nq4aQ/FblP9oq",
+	"49QgfmQMqbL6tZRqf4y588saOR+t7wL01l4nJo6CpIPVL++dQYDjWHlZ8xX23qhCgc7PVFd2VP2eoJ++",
+	"KhE4nS0jf+a7kT9eurNJGLrLeThz/eWJ58/HmMz9CSw7AdI/DpxSuHkuPU2CWbiIPOi1yEI+WE3k1uJQ",
+	"0th1Cj2NDgXxbnMsgP3ngVAbJWo0TQRtC8xDc5RH5yD9/+8VMuzmcDUm8QTcTsrANv7zJD1u7A2x20sl",
+	"Xqle3djUTXdQqjbUQVw5yKBTY0xSsa8Jzipv4QatMmu9Jbije0Pyd4k82rD43rzWcF/LqTm0rS3ioYbo",
+	"QveQRN/mRVzfvkTQofY++a4oas7pR/IukZevmkDVNlOTmmrxul2lLZW4ZSf/XQny0JYs8pJSGmA1bP5f",
+	"qKVKW+eiNb4jDsoLqGtnQhBnYbUX3OQL9F2phSlo8KHJHtN0cmSogqq5nCJsBrXEvPVxUMqtPCSaoYEP",
+	"j49qKLfOKMpcQ7P/XNSA5imnUHMhS6FMBEsctKEJ7INkQhv8oP5OiW7n1OawKPgeKYJED1r8j2W3RnUx",
+	"OqYZteAsGBXLkaitkdFPiocb/PAUUKktfjKozMGr24Uhjnd5ncyiITzL4tCoLyhh97pzsbp+tPNghRIG",
+	"qo7uP+Poyi+5wdfUVNnGOIEyIPfrnS7PkXd8UE2Iw3SXZonFzmt178PDj/V8fb0qs1xbRlRjkorRxWii",
+	"JQsLkGKvcrS9LAZKOFQ7WJlaItkPo3eZ543n6vcfhJa0+4NSDFysT93otzTJZRFXyjcDpTVwwRRLViKI",
+	"1D+Kl2BZ08ibTrxg5I7GJ6E7m44n7iKKJm44G828k9lsNp0sutWIqVXKdtSts/ptEKVsA/YIwQar0afC",
+	"YjtgPpRg03ZRbSQ1VrqEPAj4MHAGRnFS1YPzb1W8lXu3ARlHqt4urBbHg/ef2m1vcBYz7zMchr6UYFYc",
+	"77MQvdQczNz1wOuNEYg8BISEaOQN0ZuYYN2xCwcC7SQZg3xPuUhB+v/06RDrjd1id3wh5CH6h7y+Szvp",
+	"5OUJFKsL2VO0+ZRgf8by8cCDDlGJVB/PckHzXBdqqScPLikQdkH1kZjeNP60wPF4heL3pR/8rsuUw3C9",
+	"roV56AXjaHbiTgKPuFO8HLvL0MOuF4zxgsz8k2hySOOGK+vhf9Ui5QDS56a7Ws2afUSH6xFiLWTUKIXz",
+	"qFDxQiPva6/6OhRn009+/+Sm91tvt43W/HE0xh6euZNg6ilnxhJPRu7oJFiQceQFCzw9lNaqe/W7ILS3",
+	"LzvjENsorYbrTTJj24NuN7blYJPJLzdt8bMWVGCggenUYDC72SjSBsG/77UvSmhs2+tam+BRdBJ6C3cR",
+	"zH13Gnmh6/ujwJ35i8DDy3BOpuODSM1y9F+Z2Nj2yRtvyO3tf5MBgfW5yBqD/gvfY63teLbsnqSAH1GE",
+	"aMIFweBf5etMQBARFUhrxrblRCwN9hSb+0NQ9/5bdDbBy2B8QtxROJu4Uzwh7iKcLNw5ngST4ARPo9Hy",
+	"QNL+XV2iQNef5w7NIGrjEL+ZivMgpZaA++5SicumFrFOblelpHEktEUZfnSqDbdNCuUZPIWh7UmWkqLB",
+	"qyljfcMIV90AoaufaAvXbV3rP9uFfViRFnk8emuQYKdQTlUE62ZPS/M89F4kRarcg0AbmrB0T9WX4pbW",
+	"z33RDbKXhfldMz99KL2kG3ISjHwPT91xNA/dqT+duAs8m7gn4ZKMAi+a4fnkABb4cwupfFVGqIF6UsX9",
+	"U5FpAZTP6U2CRZaSweqX9/LIfcxpAB/eq7IFhkdkaTxYDZ7BOWso6pRniDL3c9hLNZFdXmejoJbSgpok",
+	"rcLGyskDedczCIMv4sj0aC1R+v8odzbo7GNQDNVau/h6Tawp8cWrjVurBSLtVQKvD1wfxRBFgkjz3T9J",
+	"5FKbnRIIRcx9uo2AN0hDkHMUQxehJ5/ef/q/AQAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,

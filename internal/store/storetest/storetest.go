@@ -27,11 +27,29 @@ const adminTime = time.Minute
 // New returns a Store on a migrated database of t's own, dropped when t ends.
 func New(t testing.TB) *store.Store {
 	t.Helper()
+	return open(t, migrated(t))
+}
+
+// Two returns two Stores on one database like New's: those of two servers.
+func Two(t testing.TB) (one, other *store.Store) {
+	t.Helper()
+	url := migrated(t)
+	return open(t, url), open(t, url)
+}
+
+// migrated makes a database for t that is migrated, and returns its address.
+func migrated(t testing.TB) string {
+	t.Helper()
 	tmpl, err := template()
 	if err != nil {
 		t.Fatal(err)
 	}
-	st, err := store.Open(context.Background(), database(t, "TEMPLATE "+tmpl+" STRATEGY FILE_COPY"))
+	return database(t, "TEMPLATE "+tmpl+" STRATEGY FILE_COPY")
+}
+
+func open(t testing.TB, url string) *store.Store {
+	t.Helper()
+	st, err := store.Open(context.Background(), url)
 	if err != nil {
 		t.Fatal(err)
 	}
