@@ -238,6 +238,7 @@ type typedCluster struct {
 	KubernetesVersionID, KubernetesVersionName                   string
 	NetworkID, AssociatedNetworkName, IPAddress, IPAddressID     string
 	Endpoint, Account, Domain, DomainID, TemplateID, ClusterType string
+	Keypair                                                      string
 	CPUNumber, Memory                                            string
 	Size, MasterNodes, ControlNodes, EtcdNodes                   *int64
 	MinSize, MaxSize                                             int64
