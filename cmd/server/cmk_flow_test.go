@@ -13,6 +13,7 @@ var clientCommands = map[string]bool{
 	"listKubernetesClusters": false, "queryAsyncJobResult": false, "listApis": false, "listZones": false, "listServiceOfferings": false,
 	"listKubernetesSupportedVersions": false, "listVirtualMachines": false,
 	"createKubernetesCluster": true, "deleteKubernetesCluster": true, "scaleKubernetesCluster": true,
+	"startKubernetesCluster": true, "stopKubernetesCluster": true, "upgradeKubernetesCluster": true,
 	"startVirtualMachine": true, "stopVirtualMachine": true,
 }
 

@@ -152,3 +152,51 @@ func TestTerraformAdoptsWhatWasHalfMade(t *testing.T) {
 	}
 	tf.apply(r)
 }
+
+// Terraform stops and starts a cluster by its state, and upgrades it by its
+// version, a minor release at a time; what it may not do it is told, and the
+// plan goes on to say so.
+//
+// Keeps: tf/state, tf/upgrade.
+func TestTerraformStopsStartsAndUpgrades(t *testing.T) {
+	t.Parallel()
+	c := demo(t, nil)
+	for _, byID := range []bool{false, true} {
+		tf := &terraform{client: c}
+		version := func(number string) string {
+			if byID {
+				return "kubernetes_version=" + c.versionNamed(number)
+			}
+			return "kubernetes_version=v" + number
+		}
+		r := c.written(byID).with(version("1.32.9"), "size=2")
+		if err := tf.create(r); err != nil {
+			t.Fatal(err)
+		}
+		tf.apply(r.with("state=Stopped"))
+		stopped := r.with("state=Stopped", "size=3")
+		if err := tf.update(stopped, tf.plan(stopped)); err == nil || !strings.Contains(err.Error(), "is in Stopped state") {
+			t.Errorf("scaled while it is stopped: %v", err)
+		}
+		if changed := tf.plan(stopped); len(changed) != 1 || !changed["size"] {
+			t.Errorf("the plan has %v", changed)
+		}
+		tf.apply(r)
+		two := r.with(version("1.34.1"))
+		if err := tf.update(two, tf.plan(two)); err == nil || !strings.Contains(err.Error(), "between next minor or patch version releases") {
+			t.Errorf("upgraded by two: %v", err)
+		}
+		tf.apply(r.with(version("1.33.1")))
+		tf.apply(r.with(version("1.34.1"), "size=3"))
+		if err := tf.update(r, tf.plan(r)); err == nil { // the size goes down, the version does not
+			t.Error("downgraded")
+		}
+		if changed := tf.plan(r); len(changed) != 1 || !changed["kubernetes_version"] {
+			t.Errorf("the plan has %v", changed)
+		}
+		if err := tf.delete(); err != nil || !tf.read(r) {
+			t.Errorf("deleted: %v, and listed as %v", err, tf.state)
+		}
+	}
+	c.consistent()
+}
