@@ -163,6 +163,9 @@ var dialects = []dialect{
 	}},
 	{name: "python-cs", reads: "GET", writes: "GET", adds: pythonAdds},
 	{name: "python-cs by POST", reads: "POST", writes: "POST", adds: pythonAdds},
+	{name: "cloudstack-go with HTTPGETOnly", reads: "GET", writes: "GET", adds: func(string) []string { // Terraform's http_get_only
+		return []string{"signatureversion=3", "expires=" + time.Now().UTC().Add(15*time.Minute).Format(expiry+"Z")}
+	}},
 }
 
 func pythonAdds(string) []string {
