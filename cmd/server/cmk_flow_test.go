@@ -111,7 +111,11 @@ func TestCmkCompletesArguments(t *testing.T) {
 		if !strings.HasPrefix(name, "list") || name == "listApis" {
 			continue
 		}
-		a, err := m.ask(name, "listall=true")
+		with := []string{"listall=true"}
+		if name == "listTemplates" {
+			with = append(with, "templatefilter=executable")
+		}
+		a, err := m.ask(name, with...)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
