@@ -40,8 +40,8 @@ func TestAutoscalerGrowsAndShrinksAGroup(t *testing.T) {
 	}
 	a.wants("not possible", a.IncreaseSize(1))
 
-	c.simulate("node.delete", "delay:200ms") // so that it looks meanwhile
-	c.simulate("vm.destroy", "delay:200ms")
+	c.simulate("node.delete", "delay:500ms") // so that it looks meanwhile
+	c.simulate("vm.destroy", "delay:500ms")
 	unneeded := a.workers()[1:3]
 	for i, name := range unneeded {
 		a.wants("", a.DeleteNodes(name))
