@@ -163,6 +163,9 @@ var dialects = []dialect{
 	}},
 	{name: "python-cs", reads: "GET", writes: "GET", adds: pythonAdds},
 	{name: "python-cs by POST", reads: "POST", writes: "POST", adds: pythonAdds},
+	{name: "cloudstack-go with HTTPGETOnly", reads: "GET", writes: "GET", adds: func(string) []string { // Terraform's http_get_only
+		return []string{"signatureversion=3", "expires=" + time.Now().UTC().Add(15*time.Minute).Format(expiry+"Z")}
+	}},
 }
 
 func pythonAdds(string) []string {
@@ -238,6 +241,7 @@ type typedCluster struct {
 	KubernetesVersionID, KubernetesVersionName                   string
 	NetworkID, AssociatedNetworkName, IPAddress, IPAddressID     string
 	Endpoint, Account, Domain, DomainID, TemplateID, ClusterType string
+	Keypair                                                      string
 	CPUNumber, Memory                                            string
 	Size, MasterNodes, ControlNodes, EtcdNodes                   *int64
 	MinSize, MaxSize                                             int64
