@@ -54,6 +54,12 @@ var answerCases = []answerCase{
 	{"vms_none", "command=listVirtualMachines", canned{}},
 	{"offerings", "command=listServiceOfferings", canned{total: 2, offers: []cks.Offering{small, custom}}},
 	{"versions", "command=listKubernetesSupportedVersions", canned{total: 2, versions: []cks.KubernetesVersion{version, oldVersion}}},
+	{"config", "command=getKubernetesClusterConfig&id=" + clusterID,
+		canned{config: cks.ClusterConfig{ID: clusterID, Name: "demo", Data: "apiVersion: v1\nkind: Config\n"}}},
+	{"templates", "command=listTemplates&templatefilter=featured", canned{total: 2, images: []cks.Template{template, {ID: smallID, Name: "raw", Created: submitted}}}},
+	{"templates_none", "command=listTemplates&templatefilter=self", canned{}},
+	{"networks", "command=listNetworks", canned{total: 2, networks: []cks.NetworkView{network, {Account: admin, Zone: zone, Network: cks.Network{ID: smallID, Name: "spare", Created: submitted}}}}},
+	{"networks_none", "command=listNetworks", canned{}},
 	{"zones", "command=listZones", canned{total: 1, zones: []cks.Zone{zone}}},
 	{"configure_simulator", "command=configureSimulator&name=vm.start&value=fail&count=1", canned{}},
 	{"simulator", "command=querySimulator", canned{world: cks.Simulation{

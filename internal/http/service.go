@@ -18,6 +18,8 @@ type Service interface {
 	DeleteCluster(ctx context.Context, caller cks.Account, id, jobID string) (cks.Job, error)
 	Clusters(ctx context.Context, caller cks.Account, f cks.ClusterFilter) (page []cks.ClusterView, total int, err error)
 
+	ClusterConfig(ctx context.Context, caller cks.Account, id string) (cks.ClusterConfig, error)
+
 	Job(ctx context.Context, caller cks.Account, jobID string) (cks.Job, error)
 	Jobs(ctx context.Context, caller cks.Account, f cks.JobFilter) (page []cks.Job, total int, err error)
 	CancelJob(ctx context.Context, caller cks.Account, jobID string) error
@@ -30,6 +32,8 @@ type Service interface {
 
 	Offerings(ctx context.Context, f cks.CatalogFilter) (page []cks.Offering, total int, err error)
 	Versions(ctx context.Context, f cks.CatalogFilter) (page []cks.KubernetesVersion, total int, err error)
+	Templates(ctx context.Context, caller cks.Account, f cks.TemplateFilter) (page []cks.Template, total int, err error)
+	Networks(ctx context.Context, caller cks.Account, f cks.NetworkFilter) (page []cks.NetworkView, total int, err error)
 	Zones(ctx context.Context, f cks.CatalogFilter) (page []cks.Zone, total int, err error)
 
 	ConfigureSimulator(ctx context.Context, caller cks.Account, f cks.Fault) error

@@ -177,6 +177,24 @@ type CancelAsyncJobAnswer struct {
 	Cancelasyncjobresponse Success `json:"cancelasyncjobresponse"`
 }
 
+// ClusterConfig the kubeconfig of a cluster
+type ClusterConfig struct {
+	// Configdata the kubeconfig, as YAML; it is secret
+	Configdata string `json:"configdata"`
+
+	// Id the ID of the cluster
+	Id string `json:"id"`
+
+	// Name the name of the cluster
+	Name string `json:"name"`
+}
+
+// ClusterConfigAnswer defines model for ClusterConfigAnswer.
+type ClusterConfigAnswer struct {
+	// Clusterconfig the kubeconfig of a cluster
+	Clusterconfig ClusterConfig `json:"clusterconfig"`
+}
+
 // ConfigureSimulatorAnswer defines model for ConfigureSimulatorAnswer.
 type ConfigureSimulatorAnswer struct {
 	Configuresimulatorresponse Success `json:"configuresimulatorresponse"`
@@ -289,6 +307,11 @@ type Events struct {
 
 	// Event the events of this page
 	Event []Event `json:"event,omitempty"`
+}
+
+// GetKubernetesClusterConfigAnswer defines model for GetKubernetesClusterConfigAnswer.
+type GetKubernetesClusterConfigAnswer struct {
+	Getkubernetesclusterconfigresponse ClusterConfigAnswer `json:"getkubernetesclusterconfigresponse"`
 }
 
 // JobResult what the job has come to; absent while it is in progress. A failed job's has errorcode and errortext, another's has exactly one key
@@ -528,9 +551,19 @@ type ListKubernetesSupportedVersionsAnswer struct {
 	Listkubernetessupportedversionsresponse KubernetesVersions `json:"listkubernetessupportedversionsresponse"`
 }
 
+// ListNetworksAnswer defines model for ListNetworksAnswer.
+type ListNetworksAnswer struct {
+	Listnetworksresponse Networks `json:"listnetworksresponse"`
+}
+
 // ListServiceOfferingsAnswer defines model for ListServiceOfferingsAnswer.
 type ListServiceOfferingsAnswer struct {
 	Listserviceofferingsresponse ServiceOfferings `json:"listserviceofferingsresponse"`
+}
+
+// ListTemplatesAnswer defines model for ListTemplatesAnswer.
+type ListTemplatesAnswer struct {
+	Listtemplatesresponse Templates `json:"listtemplatesresponse"`
 }
 
 // ListVirtualMachinesAnswer defines model for ListVirtualMachinesAnswer.
@@ -588,6 +621,102 @@ type NIC struct {
 	Type string `json:"type"`
 }
 
+// Network defines model for Network.
+type Network struct {
+	// Account the account that owns it
+	Account string `json:"account"`
+
+	// Acltype Account
+	Acltype string `json:"acltype"`
+
+	// Broadcastdomaintype Vlan
+	Broadcastdomaintype string `json:"broadcastdomaintype"`
+
+	// Canusefordeploy always true
+	Canusefordeploy bool `json:"canusefordeploy"`
+
+	// Cidr the addresses of its VMs
+	Cidr string `json:"cidr"`
+
+	// Created a time such as 2026-11-07T18:39:39+0000, in UTC
+	Created Date `json:"created"`
+
+	// Displaynetwork always true
+	Displaynetwork bool `json:"displaynetwork"`
+
+	// Displaytext the text to show for it
+	Displaytext string `json:"displaytext"`
+
+	// Domain the owner's domain
+	Domain string `json:"domain"`
+
+	// Domainid the ID of the owner's domain
+	Domainid string `json:"domainid"`
+
+	// Domainpath the path of the owner's domain
+	Domainpath string `json:"domainpath"`
+
+	// Gateway the address of its gateway
+	Gateway string `json:"gateway"`
+
+	// Hasannotations always false
+	Hasannotations bool `json:"hasannotations"`
+
+	// Id the ID of the network
+	Id string `json:"id"`
+
+	// Isdefault always false
+	Isdefault bool `json:"isdefault"`
+
+	// Ispersistent always false
+	Ispersistent bool `json:"ispersistent"`
+
+	// Issystem always false
+	Issystem bool `json:"issystem"`
+
+	// Name the name of the network
+	Name string `json:"name"`
+
+	// Netmask the netmask of its addresses
+	Netmask string `json:"netmask"`
+
+	// Restartrequired always false
+	Restartrequired bool `json:"restartrequired"`
+
+	// Service always empty
+	Service []map[string]interface{} `json:"service"`
+
+	// Specifyipranges always false
+	Specifyipranges bool `json:"specifyipranges"`
+
+	// State Implemented while a cluster is in it; else Allocated
+	State string `json:"state"`
+
+	// Strechedl2subnet always false
+	Strechedl2subnet bool `json:"strechedl2subnet"`
+
+	// Traffictype Guest
+	Traffictype string `json:"traffictype"`
+
+	// Type Isolated
+	Type string `json:"type"`
+
+	// Zoneid the ID of its zone
+	Zoneid string `json:"zoneid"`
+
+	// Zonename the name of its zone
+	Zonename string `json:"zonename"`
+}
+
+// Networks defines model for Networks.
+type Networks struct {
+	// Count number of networks on all pages; absent when there is none
+	Count int `json:"count,omitempty"`
+
+	// Network the networks of this page
+	Network []Network `json:"network,omitempty"`
+}
+
 // NodeOffering what node type gets which service offering; other fields are ignored
 type NodeOffering struct {
 	// Node node type
@@ -595,6 +724,16 @@ type NodeOffering struct {
 
 	// Offering the ID of the service offering
 	Offering             *string           `json:"offering,omitempty"`
+	AdditionalProperties map[string]string `json:"-"`
+}
+
+// NodeTemplate what node type gets which template; other fields are ignored
+type NodeTemplate struct {
+	// Node node type
+	Node *string `json:"node,omitempty"`
+
+	// Template the ID of the template
+	Template             *string           `json:"template,omitempty"`
 	AdditionalProperties map[string]string `json:"-"`
 }
 
@@ -792,6 +931,78 @@ type StopVirtualMachineAnswer struct {
 type Success struct {
 	// Success true when it was done
 	Success bool `json:"success"`
+}
+
+// Template defines model for Template.
+type Template struct {
+	// Account system
+	Account string `json:"account"`
+
+	// Created a time such as 2026-11-07T18:39:39+0000, in UTC
+	Created Date `json:"created"`
+
+	// CrossZones always true
+	CrossZones bool `json:"crossZones"`
+
+	// Displaytext the text to show for it
+	Displaytext string `json:"displaytext"`
+
+	// Domain ROOT
+	Domain string `json:"domain"`
+
+	// Forcks always true: it is for nodes of clusters
+	Forcks bool `json:"forcks"`
+
+	// Format RAW
+	Format string `json:"format"`
+
+	// Hasannotations always false
+	Hasannotations bool `json:"hasannotations"`
+
+	// Hypervisor Simulator
+	Hypervisor string `json:"hypervisor"`
+
+	// Id the ID of the template
+	Id string `json:"id"`
+
+	// Isdynamicallyscalable always false
+	Isdynamicallyscalable bool `json:"isdynamicallyscalable"`
+
+	// Isextractable always false
+	Isextractable bool `json:"isextractable"`
+
+	// Isfeatured always true
+	Isfeatured bool `json:"isfeatured"`
+
+	// Ispublic always true
+	Ispublic bool `json:"ispublic"`
+
+	// Isready whether VMs can be made from it
+	Isready bool `json:"isready"`
+
+	// Name the name of the template
+	Name string `json:"name"`
+
+	// Passwordenabled always false
+	Passwordenabled bool `json:"passwordenabled"`
+
+	// Sshkeyenabled always true
+	Sshkeyenabled bool `json:"sshkeyenabled"`
+
+	// Status Download Complete once it is ready
+	Status string `json:"status"`
+
+	// Templatetype SYSTEM
+	Templatetype string `json:"templatetype"`
+}
+
+// Templates defines model for Templates.
+type Templates struct {
+	// Count number of templates on all pages; absent when there is none
+	Count int `json:"count,omitempty"`
+
+	// Template the templates of this page
+	Template []Template `json:"template,omitempty"`
 }
 
 // VirtualMachine a virtual machine
@@ -1021,6 +1232,9 @@ type CreateKubernetesClusterParams struct {
 	// Nodeofferings service offering IDs by node type, as nodeofferings[0].node=worker&nodeofferings[0].offering=ID; node is control, worker or etcd. It overrides serviceofferingid
 	Nodeofferings NodeOfferings `form:"nodeofferings,omitempty" json:"nodeofferings,omitempty"`
 
+	// Nodetemplates template IDs by node type, as nodetemplates[0].node=worker&nodetemplates[0].template=ID; node is control, worker or etcd. Nodes of a type that is left out get the newest template
+	Nodetemplates []NodeTemplate `form:"nodetemplates,omitempty" json:"nodetemplates,omitempty"`
+
 	// Size number of worker nodes; 1 if left out
 	Size *OptionalLong `form:"size,omitempty" json:"size,omitempty"`
 
@@ -1034,7 +1248,7 @@ type CreateKubernetesClusterParams struct {
 	// Etcdnodes number of separate etcd nodes; 0 (etcd runs on the control nodes) if left out
 	Etcdnodes *OptionalLong `form:"etcdnodes,omitempty" json:"etcdnodes,omitempty"`
 
-	// Networkid the ID of the network that the nodes are to be in; one is made if left out
+	// Networkid the ID of the network that the nodes are to be in, in which no other cluster is. If left out one is made, which is deleted with the cluster
 	Networkid Reference `form:"networkid,omitempty" json:"networkid,omitempty"`
 
 	// Keypair name of the SSH key pair for logging in to the nodes
@@ -1055,22 +1269,19 @@ type CreateKubernetesClusterParams struct {
 	// Projectid the ID of the project that is to own the cluster; there are no projects here
 	Projectid Reference `form:"projectid,omitempty" json:"projectid,omitempty"`
 
-	// Nodetemplates template IDs by node type; refused, as every node gets the same template here
-	Nodetemplates []MapEntry `form:"nodetemplates,omitempty" json:"nodetemplates,omitempty"`
-
 	// Externalloadbalanceripaddress external load balancer of a highly available cluster in a shared network; refused here
 	Externalloadbalanceripaddress string `form:"externalloadbalanceripaddress,omitempty" json:"externalloadbalanceripaddress,omitempty"`
 
-	// Dockerregistryurl URL of a private image registry; refused here
+	// Dockerregistryurl URL of a private image registry, which needs dockerregistryusername and dockerregistrypassword; accepted without effect and not kept, as the nodes pull no images
 	Dockerregistryurl string `form:"dockerregistryurl,omitempty" json:"dockerregistryurl,omitempty"`
 
-	// Dockerregistryusername user name for a private image registry; refused here
+	// Dockerregistryusername user name for a private image registry, as dockerregistryurl
 	Dockerregistryusername string `form:"dockerregistryusername,omitempty" json:"dockerregistryusername,omitempty"`
 
-	// Dockerregistrypassword password for a private image registry; refused here
+	// Dockerregistrypassword password for a private image registry, as dockerregistryurl
 	Dockerregistrypassword string `form:"dockerregistrypassword,omitempty" json:"dockerregistrypassword,omitempty"`
 
-	// Cniconfigurationid the ID of a CNI configuration; refused here
+	// Cniconfigurationid the ID of a CNI configuration; there are none here
 	Cniconfigurationid Reference `form:"cniconfigurationid,omitempty" json:"cniconfigurationid,omitempty"`
 
 	// Cniconfigdetails values for a CNI configuration; refused here
@@ -1079,8 +1290,8 @@ type CreateKubernetesClusterParams struct {
 	// Asnumber AS number of the cluster's network; refused here
 	Asnumber int64 `form:"asnumber,omitempty" json:"asnumber,omitempty"`
 
-	// Noderootdisksize size of a node's root disk in GB; accepted without effect, as the nodes' disks are not modelled
-	Noderootdisksize int64 `form:"noderootdisksize,omitempty" json:"noderootdisksize,omitempty"`
+	// Noderootdisksize size of a node's root disk in GB, more than 0; accepted without effect, as the nodes' disks are not modelled
+	Noderootdisksize *OptionalLong `form:"noderootdisksize,omitempty" json:"noderootdisksize,omitempty"`
 
 	// Hypervisor hypervisor on which the nodes are to run; accepted without effect, as there is only one
 	Hypervisor string `form:"hypervisor,omitempty" json:"hypervisor,omitempty"`
@@ -1108,6 +1319,12 @@ type DeleteKubernetesClusterParams struct {
 
 	// Starteventid accepted without effect; CloudStack's own use
 	Starteventid StartEventID `form:"starteventid,omitempty" json:"starteventid,omitempty"`
+}
+
+// GetKubernetesClusterConfigParams defines parameters for GetKubernetesClusterConfig.
+type GetKubernetesClusterConfigParams struct {
+	// Id the ID of the Kubernetes cluster
+	Id Reference `form:"id" json:"id"`
 }
 
 // ListApisParams defines parameters for ListApis.
@@ -1266,6 +1483,39 @@ type ListKubernetesSupportedVersionsParams struct {
 	Pagesize *PageSize `form:"pagesize,omitempty" json:"pagesize,omitempty"`
 }
 
+// ListNetworksParams defines parameters for ListNetworks.
+type ListNetworksParams struct {
+	// Id the ID of the network
+	Id Reference `form:"id,omitempty" json:"id,omitempty"`
+
+	// Zoneid the ID of the zone of the networks
+	Zoneid Reference `form:"zoneid,omitempty" json:"zoneid,omitempty"`
+
+	// Keyword part of the name; for jobs part of the cmd, for events of description, type or level
+	Keyword Keyword `form:"keyword,omitempty" json:"keyword,omitempty"`
+
+	// Account name of the account whose resources to list; another than the caller's is for root admins
+	Account Account `form:"account,omitempty" json:"account,omitempty"`
+
+	// Domainid the ID of the domain whose resources to list; only the caller's own exists here
+	Domainid DomainID `form:"domainid,omitempty" json:"domainid,omitempty"`
+
+	// Isrecursive accepted without effect; there is one domain
+	Isrecursive IsRecursive `form:"isrecursive,omitempty" json:"isrecursive,omitempty"`
+
+	// Listall for a root admin, whether to list the resources of every account and not only the own
+	Listall ListAll `form:"listall,omitempty" json:"listall,omitempty"`
+
+	// Projectid the ID of the project whose resources to list; there are no projects here, and -1 means all
+	Projectid ProjectID `form:"projectid,omitempty" json:"projectid,omitempty"`
+
+	// Page number of the page, from 1; it needs pagesize
+	Page *Page `form:"page,omitempty" json:"page,omitempty"`
+
+	// Pagesize rows of a page, at most 500, or -1 for all without page; it needs page
+	Pagesize *PageSize `form:"pagesize,omitempty" json:"pagesize,omitempty"`
+}
+
 // ListServiceOfferingsParams defines parameters for ListServiceOfferings.
 type ListServiceOfferingsParams struct {
 	// Id the ID of the service offering
@@ -1273,6 +1523,33 @@ type ListServiceOfferingsParams struct {
 
 	// Name name of the service offering, matched whole
 	Name string `form:"name,omitempty" json:"name,omitempty"`
+
+	// Keyword part of the name; for jobs part of the cmd, for events of description, type or level
+	Keyword Keyword `form:"keyword,omitempty" json:"keyword,omitempty"`
+
+	// Page number of the page, from 1; it needs pagesize
+	Page *Page `form:"page,omitempty" json:"page,omitempty"`
+
+	// Pagesize rows of a page, at most 500, or -1 for all without page; it needs page
+	Pagesize *PageSize `form:"pagesize,omitempty" json:"pagesize,omitempty"`
+}
+
+// ListTemplatesParams defines parameters for ListTemplates.
+type ListTemplatesParams struct {
+	// Templatefilter which templates: featured, executable or all (for root admins) list them; self, selfexecutable, sharedexecutable and community list none, as nobody has any of his own
+	Templatefilter string `form:"templatefilter" json:"templatefilter"`
+
+	// Id the ID of the template
+	Id Reference `form:"id,omitempty" json:"id,omitempty"`
+
+	// Ids the IDs of the templates, separated by commas
+	Ids References `form:"ids,omitempty" json:"ids,omitempty"`
+
+	// Name name of the template, matched whole
+	Name string `form:"name,omitempty" json:"name,omitempty"`
+
+	// Zoneid the ID of a zone; templates are in all of them
+	Zoneid Reference `form:"zoneid,omitempty" json:"zoneid,omitempty"`
 
 	// Keyword part of the name; for jobs part of the cmd, for events of description, type or level
 	Keyword Keyword `form:"keyword,omitempty" json:"keyword,omitempty"`
@@ -1511,6 +1788,89 @@ func (a NodeOffering) MarshalJSON() ([]byte, error) {
 	return json.Marshal(object)
 }
 
+// Getter for additional properties for NodeTemplate. Returns the specified
+// element and whether it was found
+func (a NodeTemplate) Get(fieldName string) (value string, found bool) {
+	if a.AdditionalProperties != nil {
+		value, found = a.AdditionalProperties[fieldName]
+	}
+	return
+}
+
+// Setter for additional properties for NodeTemplate
+func (a *NodeTemplate) Set(fieldName string, value string) {
+	if a.AdditionalProperties == nil {
+		a.AdditionalProperties = make(map[string]string)
+	}
+	a.AdditionalProperties[fieldName] = value
+}
+
+// Override default JSON handling for NodeTemplate to handle AdditionalProperties
+func (a *NodeTemplate) UnmarshalJSON(b []byte) error {
+	object := make(map[string]json.RawMessage)
+	err := json.Unmarshal(b, &object)
+	if err != nil {
+		return err
+	}
+
+	if raw, found := object["node"]; found {
+		err = json.Unmarshal(raw, &a.Node)
+		if err != nil {
+			return fmt.Errorf("error reading 'node': %w", err)
+		}
+		delete(object, "node")
+	}
+
+	if raw, found := object["template"]; found {
+		err = json.Unmarshal(raw, &a.Template)
+		if err != nil {
+			return fmt.Errorf("error reading 'template': %w", err)
+		}
+		delete(object, "template")
+	}
+
+	if len(object) != 0 {
+		a.AdditionalProperties = make(map[string]string)
+		for fieldName, fieldBuf := range object {
+			var fieldVal string
+			err := json.Unmarshal(fieldBuf, &fieldVal)
+			if err != nil {
+				return fmt.Errorf("error unmarshaling field %s: %w", fieldName, err)
+			}
+			a.AdditionalProperties[fieldName] = fieldVal
+		}
+	}
+	return nil
+}
+
+// Override default JSON handling for NodeTemplate to handle AdditionalProperties
+func (a NodeTemplate) MarshalJSON() ([]byte, error) {
+	var err error
+	object := make(map[string]json.RawMessage)
+
+	if a.Node != nil {
+		object["node"], err = json.Marshal(a.Node)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'node': %w", err)
+		}
+	}
+
+	if a.Template != nil {
+		object["template"], err = json.Marshal(a.Template)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'template': %w", err)
+		}
+	}
+
+	for fieldName, field := range a.AdditionalProperties {
+		object[fieldName], err = json.Marshal(field)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling '%s': %w", fieldName, err)
+		}
+	}
+	return json.Marshal(object)
+}
+
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
 	// CancelAsyncJob Cancel a job
@@ -1525,6 +1885,9 @@ type ServerInterface interface {
 	// DeleteKubernetesCluster Delete a cluster
 	// (POST /client/api/deleteKubernetesCluster)
 	DeleteKubernetesCluster(w http.ResponseWriter, r *http.Request, params DeleteKubernetesClusterParams)
+	// GetKubernetesClusterConfig Get a cluster's kubeconfig
+	// (GET /client/api/getKubernetesClusterConfig)
+	GetKubernetesClusterConfig(w http.ResponseWriter, r *http.Request, params GetKubernetesClusterConfigParams)
 	// ListApis List commands
 	// (GET /client/api/listApis)
 	ListApis(w http.ResponseWriter, r *http.Request, params ListApisParams)
@@ -1543,9 +1906,15 @@ type ServerInterface interface {
 	// ListKubernetesSupportedVersions List Kubernetes versions
 	// (GET /client/api/listKubernetesSupportedVersions)
 	ListKubernetesSupportedVersions(w http.ResponseWriter, r *http.Request, params ListKubernetesSupportedVersionsParams)
+	// ListNetworks List networks
+	// (GET /client/api/listNetworks)
+	ListNetworks(w http.ResponseWriter, r *http.Request, params ListNetworksParams)
 	// ListServiceOfferings List service offerings
 	// (GET /client/api/listServiceOfferings)
 	ListServiceOfferings(w http.ResponseWriter, r *http.Request, params ListServiceOfferingsParams)
+	// ListTemplates List templates
+	// (GET /client/api/listTemplates)
+	ListTemplates(w http.ResponseWriter, r *http.Request, params ListTemplatesParams)
 	// ListVirtualMachines List VMs
 	// (GET /client/api/listVirtualMachines)
 	ListVirtualMachines(w http.ResponseWriter, r *http.Request, params ListVirtualMachinesParams)
@@ -1597,6 +1966,12 @@ func (_ Unimplemented) DeleteKubernetesCluster(w http.ResponseWriter, r *http.Re
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
+// GetKubernetesClusterConfig Get a cluster's kubeconfig
+// (GET /client/api/getKubernetesClusterConfig)
+func (_ Unimplemented) GetKubernetesClusterConfig(w http.ResponseWriter, r *http.Request, params GetKubernetesClusterConfigParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
 // ListApis List commands
 // (GET /client/api/listApis)
 func (_ Unimplemented) ListApis(w http.ResponseWriter, r *http.Request, params ListApisParams) {
@@ -1633,9 +2008,21 @@ func (_ Unimplemented) ListKubernetesSupportedVersions(w http.ResponseWriter, r 
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
+// ListNetworks List networks
+// (GET /client/api/listNetworks)
+func (_ Unimplemented) ListNetworks(w http.ResponseWriter, r *http.Request, params ListNetworksParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
 // ListServiceOfferings List service offerings
 // (GET /client/api/listServiceOfferings)
 func (_ Unimplemented) ListServiceOfferings(w http.ResponseWriter, r *http.Request, params ListServiceOfferingsParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// ListTemplates List templates
+// (GET /client/api/listTemplates)
+func (_ Unimplemented) ListTemplates(w http.ResponseWriter, r *http.Request, params ListTemplatesParams) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -1897,6 +2284,21 @@ func (siw *ServerInterfaceWrapper) CreateKubernetesCluster(w http.ResponseWriter
 
 	}
 
+	// ------------- Optional query parameter "nodetemplates" -------------
+
+	if paramValue := r.URL.Query().Get("nodetemplates"); paramValue != "" {
+
+		var value []NodeTemplate
+		err = json.Unmarshal([]byte(paramValue), &value)
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &UnmarshalingParamError{ParamName: "nodetemplates", Err: err})
+			return
+		}
+
+		params.Nodetemplates = value
+
+	}
+
 	// ------------- Optional query parameter "size" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "size", r.URL.Query(), &params.Size, runtime.BindQueryParameterOptions{Type: "integer", Format: "int64"})
@@ -2038,21 +2440,6 @@ func (siw *ServerInterfaceWrapper) CreateKubernetesCluster(w http.ResponseWriter
 			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "projectid", Err: err})
 		}
 		return
-	}
-
-	// ------------- Optional query parameter "nodetemplates" -------------
-
-	if paramValue := r.URL.Query().Get("nodetemplates"); paramValue != "" {
-
-		var value []MapEntry
-		err = json.Unmarshal([]byte(paramValue), &value)
-		if err != nil {
-			siw.ErrorHandlerFunc(w, r, &UnmarshalingParamError{ParamName: "nodetemplates", Err: err})
-			return
-		}
-
-		params.Nodetemplates = value
-
 	}
 
 	// ------------- Optional query parameter "externalloadbalanceripaddress" -------------
@@ -2287,6 +2674,39 @@ func (siw *ServerInterfaceWrapper) DeleteKubernetesCluster(w http.ResponseWriter
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.DeleteKubernetesCluster(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetKubernetesClusterConfig operation middleware
+func (siw *ServerInterfaceWrapper) GetKubernetesClusterConfig(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetKubernetesClusterConfigParams
+
+	// ------------- Required query parameter "id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "id", r.URL.Query(), &params.Id, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetKubernetesClusterConfig(w, r, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -3021,6 +3441,156 @@ func (siw *ServerInterfaceWrapper) ListKubernetesSupportedVersions(w http.Respon
 	handler.ServeHTTP(w, r)
 }
 
+// ListNetworks operation middleware
+func (siw *ServerInterfaceWrapper) ListNetworks(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListNetworksParams
+
+	// ------------- Optional query parameter "id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "id", r.URL.Query(), &params.Id, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "zoneid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "zoneid", r.URL.Query(), &params.Zoneid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "zoneid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "zoneid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "keyword" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "keyword", r.URL.Query(), &params.Keyword, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "keyword"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "keyword", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "account" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "account", r.URL.Query(), &params.Account, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "account"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "account", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "domainid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "domainid", r.URL.Query(), &params.Domainid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "domainid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "domainid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "isrecursive" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "isrecursive", r.URL.Query(), &params.Isrecursive, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "isrecursive"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "isrecursive", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "listall" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "listall", r.URL.Query(), &params.Listall, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "listall"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "listall", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "projectid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "projectid", r.URL.Query(), &params.Projectid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "projectid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "projectid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "page" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "page", r.URL.Query(), &params.Page, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "page"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "page", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "pagesize" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "pagesize", r.URL.Query(), &params.Pagesize, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "pagesize"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "pagesize", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListNetworks(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ListServiceOfferings operation middleware
 func (siw *ServerInterfaceWrapper) ListServiceOfferings(w http.ResponseWriter, r *http.Request) {
 
@@ -3097,6 +3667,130 @@ func (siw *ServerInterfaceWrapper) ListServiceOfferings(w http.ResponseWriter, r
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.ListServiceOfferings(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListTemplates operation middleware
+func (siw *ServerInterfaceWrapper) ListTemplates(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListTemplatesParams
+
+	// ------------- Required query parameter "templatefilter" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "templatefilter", r.URL.Query(), &params.Templatefilter, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "templatefilter"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "templatefilter", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "id", r.URL.Query(), &params.Id, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "ids" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", false, false, "ids", r.URL.Query(), &params.Ids, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "ids"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "ids", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "name" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "name", r.URL.Query(), &params.Name, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "name"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "name", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "zoneid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "zoneid", r.URL.Query(), &params.Zoneid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "zoneid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "zoneid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "keyword" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "keyword", r.URL.Query(), &params.Keyword, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "keyword"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "keyword", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "page" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "page", r.URL.Query(), &params.Page, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "page"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "page", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "pagesize" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "pagesize", r.URL.Query(), &params.Pagesize, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "pagesize"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "pagesize", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListTemplates(w, r, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -3907,6 +4601,9 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 		r.Post(options.BaseURL+"/client/api/deleteKubernetesCluster", wrapper.DeleteKubernetesCluster)
 	})
 	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/client/api/getKubernetesClusterConfig", wrapper.GetKubernetesClusterConfig)
+	})
+	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/client/api/listKubernetesSupportedVersions", wrapper.ListKubernetesSupportedVersions)
 	})
 	r.Group(func(r chi.Router) {
@@ -3935,6 +4632,12 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 	})
 	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/client/api/listServiceOfferings", wrapper.ListServiceOfferings)
+	})
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/client/api/listTemplates", wrapper.ListTemplates)
+	})
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/client/api/listNetworks", wrapper.ListNetworks)
 	})
 	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/client/api/listZones", wrapper.ListZones)
@@ -4099,6 +4802,45 @@ type DeleteKubernetesClusterdefaultJSONResponse struct {
 }
 
 func (response DeleteKubernetesClusterdefaultJSONResponse) VisitDeleteKubernetesClusterResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetKubernetesClusterConfigRequestObject struct {
+	Params GetKubernetesClusterConfigParams
+}
+
+type GetKubernetesClusterConfigResponseObject interface {
+	VisitGetKubernetesClusterConfigResponse(w http.ResponseWriter) error
+}
+
+type GetKubernetesClusterConfig200JSONResponse GetKubernetesClusterConfigAnswer
+
+func (response GetKubernetesClusterConfig200JSONResponse) VisitGetKubernetesClusterConfigResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetKubernetesClusterConfigdefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response GetKubernetesClusterConfigdefaultJSONResponse) VisitGetKubernetesClusterConfigResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -4343,6 +5085,45 @@ func (response ListKubernetesSupportedVersionsdefaultJSONResponse) VisitListKube
 	return err
 }
 
+type ListNetworksRequestObject struct {
+	Params ListNetworksParams
+}
+
+type ListNetworksResponseObject interface {
+	VisitListNetworksResponse(w http.ResponseWriter) error
+}
+
+type ListNetworks200JSONResponse ListNetworksAnswer
+
+func (response ListNetworks200JSONResponse) VisitListNetworksResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListNetworksdefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response ListNetworksdefaultJSONResponse) VisitListNetworksResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListServiceOfferingsRequestObject struct {
 	Params ListServiceOfferingsParams
 }
@@ -4371,6 +5152,45 @@ type ListServiceOfferingsdefaultJSONResponse struct {
 }
 
 func (response ListServiceOfferingsdefaultJSONResponse) VisitListServiceOfferingsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListTemplatesRequestObject struct {
+	Params ListTemplatesParams
+}
+
+type ListTemplatesResponseObject interface {
+	VisitListTemplatesResponse(w http.ResponseWriter) error
+}
+
+type ListTemplates200JSONResponse ListTemplatesAnswer
+
+func (response ListTemplates200JSONResponse) VisitListTemplatesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListTemplatesdefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response ListTemplatesdefaultJSONResponse) VisitListTemplatesResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -4669,6 +5489,9 @@ type StrictServerInterface interface {
 	// DeleteKubernetesCluster Delete a cluster
 	// (POST /client/api/deleteKubernetesCluster)
 	DeleteKubernetesCluster(ctx context.Context, request DeleteKubernetesClusterRequestObject) (DeleteKubernetesClusterResponseObject, error)
+	// GetKubernetesClusterConfig Get a cluster's kubeconfig
+	// (GET /client/api/getKubernetesClusterConfig)
+	GetKubernetesClusterConfig(ctx context.Context, request GetKubernetesClusterConfigRequestObject) (GetKubernetesClusterConfigResponseObject, error)
 	// ListApis List commands
 	// (GET /client/api/listApis)
 	ListApis(ctx context.Context, request ListApisRequestObject) (ListApisResponseObject, error)
@@ -4687,9 +5510,15 @@ type StrictServerInterface interface {
 	// ListKubernetesSupportedVersions List Kubernetes versions
 	// (GET /client/api/listKubernetesSupportedVersions)
 	ListKubernetesSupportedVersions(ctx context.Context, request ListKubernetesSupportedVersionsRequestObject) (ListKubernetesSupportedVersionsResponseObject, error)
+	// ListNetworks List networks
+	// (GET /client/api/listNetworks)
+	ListNetworks(ctx context.Context, request ListNetworksRequestObject) (ListNetworksResponseObject, error)
 	// ListServiceOfferings List service offerings
 	// (GET /client/api/listServiceOfferings)
 	ListServiceOfferings(ctx context.Context, request ListServiceOfferingsRequestObject) (ListServiceOfferingsResponseObject, error)
+	// ListTemplates List templates
+	// (GET /client/api/listTemplates)
+	ListTemplates(ctx context.Context, request ListTemplatesRequestObject) (ListTemplatesResponseObject, error)
 	// ListVirtualMachines List VMs
 	// (GET /client/api/listVirtualMachines)
 	ListVirtualMachines(ctx context.Context, request ListVirtualMachinesRequestObject) (ListVirtualMachinesResponseObject, error)
@@ -4856,6 +5685,32 @@ func (sh *strictHandler) DeleteKubernetesCluster(w http.ResponseWriter, r *http.
 	}
 }
 
+// GetKubernetesClusterConfig operation middleware
+func (sh *strictHandler) GetKubernetesClusterConfig(w http.ResponseWriter, r *http.Request, params GetKubernetesClusterConfigParams) {
+	var request GetKubernetesClusterConfigRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.GetKubernetesClusterConfig(ctx, request.(GetKubernetesClusterConfigRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetKubernetesClusterConfig")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(GetKubernetesClusterConfigResponseObject); ok {
+		if err := validResponse.VisitGetKubernetesClusterConfigResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // ListApis operation middleware
 func (sh *strictHandler) ListApis(w http.ResponseWriter, r *http.Request, params ListApisParams) {
 	var request ListApisRequestObject
@@ -5010,6 +5865,32 @@ func (sh *strictHandler) ListKubernetesSupportedVersions(w http.ResponseWriter, 
 	}
 }
 
+// ListNetworks operation middleware
+func (sh *strictHandler) ListNetworks(w http.ResponseWriter, r *http.Request, params ListNetworksParams) {
+	var request ListNetworksRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListNetworks(ctx, request.(ListNetworksRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListNetworks")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListNetworksResponseObject); ok {
+		if err := validResponse.VisitListNetworksResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // ListServiceOfferings operation middleware
 func (sh *strictHandler) ListServiceOfferings(w http.ResponseWriter, r *http.Request, params ListServiceOfferingsParams) {
 	var request ListServiceOfferingsRequestObject
@@ -5029,6 +5910,32 @@ func (sh *strictHandler) ListServiceOfferings(w http.ResponseWriter, r *http.Req
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(ListServiceOfferingsResponseObject); ok {
 		if err := validResponse.VisitListServiceOfferingsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListTemplates operation middleware
+func (sh *strictHandler) ListTemplates(w http.ResponseWriter, r *http.Request, params ListTemplatesParams) {
+	var request ListTemplatesRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListTemplates(ctx, request.(ListTemplatesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListTemplates")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListTemplatesResponseObject); ok {
+		if err := validResponse.VisitListTemplatesResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
@@ -5223,220 +6130,252 @@ func (sh *strictHandler) StopVirtualMachine(w http.ResponseWriter, r *http.Reque
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7H2LcuM2tuCvoLS3qpNcUk29bEuu1JZjOxNn0o+x3T17b7q3DJKghZgiNARptzrVVfs1+2H7JVs4AEiQ",
-	"BClKdncn86iptCWRwAFwzsF5n98HAVutWUKSjA8Wvw/IB7xaxwT+DuKcZySFv3m+WuF0M1gMWEKQ+mXg",
-	"DO5xnBPxQEx5dpf7JE1IRrh+NSV8zRIOTwQsT7LBYuQMGs8NFr/+PsCBemKAwxVNBs4Ac84CijMSJiR7",
-	"YOldgldksBiEZMVc9ZV4LM8YD3BMk1uSYD8m4WAR4ZgTRy8h26zFe6cxy8MXOMG3JBw4g4AlWcrihIVi",
-	"vSNnEKzzJF/5Ap7BWDyQEjG5+OSND9zRyPUOr0dHi4m38Lz/9DzPEw9xWp81JDxI6TqjLFHQDpxByFaY",
-	"is+Xr15dF58pjB6MydifYPcQj0J3iqdz9wh7oTuKvGASeNE8HI+KN9Y4W5ajkCRcMwq7tsyyNV88fz72",
-	"JkNvOBpNhiNvcTCdTp6L57IgVAv1nMESc5wkLMMCRF7ADcAczqdTPB1HbhREY3caTYk7n4yxSw792Zx4",
-	"h+OpL4ChaxyGKeEcdqec0fwJxjsKD4MDf4bdaTQh7jQcB+7cH2HXi+ZE/zYwceKepJwyuTPTcOyPghlx",
-	"vYPw0J2G4dSdB6Ox65GRfxB4wdifW19WiHI/Gk4mQwHuCgs8KI96RVYM0HnqzQ8GzsDALPFJ4haAcEA8",
-	"PI3mxB1FR747xfPQnQcHxB3jkT8JpuGMHEQDZ8BJek8DwqKIpDS5hVfDw6P5GM+m7tGBN3WnU+y7R0fz",
-	"sRsG4WgyO5wdjrDXfFWBsiIhzVfiZ/qRAMw8w5n45TJPEprcDpxBRlbrGGcEZvP8o+gAz8buJBoF7hSP",
-	"iDv3ZzN3Gs3IQXgYHMm90u+oaYI77uZ+nmS5oGaaZjmOVzhY0kTslJUse5FFSGKSkXXKMhJIQtDEQfk6",
-	"xpsKKbOQuKP5IfFnZD6ee09CLUssybKYuAXpl5u12H/OBNVf0VUe44wJ1gaTYfU/VyzLnYr/HIn/eMX/",
-	"RnVqGHnDEZCD+J6HYqU0wHG8ETyqAhHlmizNrz4IRMVx5esSwcXXCsnFXBq/Y8yzfB3az2W+mMz1uWzZ",
-	"94QGcOohESgp8Uqwjw9ZisNlsGaKq/363hnc4ow84I1e8ng2G45nU71zE/8wnAeHnjvHk8CdRbOJe+RP",
-	"xu48mgVeMI/GUZVZNHeORDiPs8EiS3MiKDgon/TGC2+08Dz9f18S7QrzO7F8gGQ29IbefsTced1wErAk",
-	"xOmGruU+ZCmOIhqoS+YvOeGZoDP58YKzGE7l03sbBeecpADZHB8ER3hK3Kk/EmxyhN2jaHLkTvA0mkUH",
-	"0SEejdXzCixNjvcrNVVwB9gxcAYfWSLPbhR5+CD0fPfQB54wJe5R5BF3Fh4Eh/4RnkfeSD1vLlZ8BoCf",
-	"aKBPnz7BASquUhcnFNtB6om6WFHjSnaZovpQG+cqL/gxfOJrIghm7Hnen4Wv2aSAPwGv682g9M0sLuZ/",
-	"s6uvy64+n0zz2UWZPzRj/QQMcY1TvCJawyq41e81/UG8j1iEsiVB6iH0sGScoJRwlqcB4ShjSHDKY4QT",
-	"li1JirIlTuANQY0kfcYR5ShiKUoZyxCskAu0FRP8IyfpphQNNCDOgAdLssICIrURPBOHORDABznP2Opn",
-	"5l+cNUG+OBMAZADAb8wXc2cMLfE9cRBGb95cnCGaoJg9kBQFmBP5dMLg4SXmx0hcC5SjFQ4JohGKSZQh",
-	"lmctIEtgfmM+DbeALbmnDWYB68WZ3mj5XPs+syTeVPeXPSSIfKA842hJUtICacHvTTD/IyXRYDH4H89L",
-	"Xfy5/JU/vyQRSUkSEACf8ksS5Cmn96S5AhwEZJ2RED3QbMnyDJEoIkF2LOBMYTvFrqobyA4e5WkxvmUj",
-	"fcZighMA5Y5sHlgaNsFY4zTT2yiGPQa8+435HJk/BavQgV/IvViw+NoYx0FiSsRSFJN7EreAq2HoPnNx",
-	"Yidx3IRUzI4NinDQw5JI8pHnDICWp88iAWy6KcgQJyFKWFZiA3to21kxHI7jbbsq+MwrxTSlEYYlGZFs",
-	"Aa/XMQ3gSn/+Gxcr+N0YjGZkxbdh00tj+MGnguvjNMWbATCl6g4pNo40H0cXZxz5GyTAhBNyEObwST/B",
-	"f/XeD8UX34v7h6Tvcs8bHzSe0B++vzg7lqNRjpRBxkHyVXH6QkEaoosMsXuSpjQkHDVvJfuOV+YcOIMP",
-	"bhCzPOQZDu7clMRKFBEHcyWHfNX2NKeCABeD6XA8GnoD4N23FgqUwqXGcPGMg6KUrdDoGNEMJYSEHL4G",
-	"nd4ONozclzu8gplxfJFk5Jakg08KtCuwGdTBS9kDIDFWoOEMrRjP0MzzHLHZ7ggIEsdxwULEgzXYO+BW",
-	"y3oE7Cn7jQTZdv6sHmxn0JLn4ZSIa0U9LTmzA2TrjtCK4IQjSZTWFcm39mbWPMNpdi64m209rdwarJRX",
-	"Au/UrZLztj2HGYB/1oCMWLrCQvOhSXYwLcU7Wuz1J2egFSngGpckyjkJe7AcZSKW3AfHpGHNrShonKQp",
-	"SwMwZszn87kzML6YTkbqc0Y+CHDfgBojTpF8IEGeEXTy+gIFbLUSZ2afDoU5vLGinAsWVYhVCDYlz2n4",
-	"C+WZEH7hVHqd5LkA6iThD3qzqod3vSRIyLA5yFUCIYtVLdDUG6EgJaE4FhxzQVmc3iY4ywXyTb0ZWpFs",
-	"yUIHTSceWuE14pskwx/E55EBPktRntwlAgUuzsSP4+Kz3hGWwv0jqDZbUq4vJgfNvIlA/BBn2BcCloBh",
-	"mWeZ2KCQPSQOmk08eZtlS/ElEVoamk1G4jWBm5wPkVjmHdnoNapZn3GkjxgueOAdsP7i5MuNBuQ6Ubgu",
-	"/l6nbE3SjEq0kzLbFmIXUiFIiAFOU0q4upb/IVQXJRU2b33xO03FnL+qWd4XjzFfELbg4xqyU9D9m/Bt",
-	"By4hD4Y/pAaH84UWCJjesco1PZVn11xhBa46mA9aitcIFzLCbcukHPNNEthGkBIVFdKSICcODA9hpMX1",
-	"uhSkuZtty0xdSIFkgwZoiNuHKLWu5kC9ZKiTNX2tx2jKUOJclGhRn11qZmo2Lg/8lt4TAILDyuDEHMSJ",
-	"gFJcDv5GvmDddJPRNhcaURKHsEg4RSon4zss80cxgm2JSh6yzVreXkiZqeVC/ZTlt0sBxlZkhuOvctwS",
-	"wYrDNZbfjfK8ifN4Te3QF4cDqEFLgafnjmkqs+xZm3ZfiIzl3AmIYCBQHSPscwIaP0lKRS5hYCZt3Or2",
-	"jZDnuAfl0wxxvLHiXj8aBRzcDXVpJqUeib5Pga3ys20e8csCSagcpLbRQTETHxVDcsQlShwQKx24rVla",
-	"3H9qm3tiNDxURewW1C0ZzNOeWkyS22zZfO8Wrj+eIfmAVBLUa00063v6Bau1Y0ALm6wySFDD9bLE4HwH",
-	"9qhPoONSWuU8Qz5Bgsisl9ET87rt6CgEVqdASomLBWoWSFlBR4Ghj0BC4zkrPgrG+zPzLXy0zWZZx4TS",
-	"ptjYDvXTdiFJG11gizG/IyHIvfZNDlZhJ4cHu4UJZUXrCmLMedfoTGhACnu72NKZOJhPhmup3+OlV6jX",
-	"ljzjpVWvAavpL7LLQ5Le+47XV6BtezfhGU6kr6Z7DKmX1O3I2Ge5tr+KA3r7AkyLW2az0xywlTsq9Kio",
-	"mG7PmdYpC6RGaFH14we84cizstLfmJ8SDp6jbuT4mfmX8kHzLalI12f00MOSxkQwOMoRTdA6Zbcp4Rxs",
-	"HyBLiFsiDwJCQhJKbVB/HWEak7AbWPuGSp5Rk1Uwkq84oGMqeaZlF9t20DPX4KCRCfq4BHiFP9BVvgLv",
-	"7oom8m/PtpAVRIGtxAaT9F66irrRUT4n8ZFyZZ8QKEMzQ0gTm55I54Vtidor1T2VeKoPm6sx+JKTOoYT",
-	"x/A4GKygAEWyyjoK1xGs5GCaAZjH1XVp2KRv8dNv6qfmPoCnYC/5W99T+0jfctYnlbxPBeeJNVTKmNTY",
-	"jQCe0ntiysVda73KwUTTwIGW0WwndMqSiN7mKSkCAVpB1E9y/eSjwWwf0QoqIN9fC8vfqbS3tMILj3fa",
-	"JTvxqGoTasC+ZXTbAs6Ucal2L6CMrojgZUshjrQFRQjxD725PgXdN8tIKt793+/ehb9PP7nin7H+51r+",
-	"s6j88+t/vhej/EeDf9ScHOrHUMkgZxDo0nvPZVzMo/e8sdvbxrXtNhhvLWhh2qLrZ1GR/7RMAM8XjECw",
-	"4Sm49Zv3ScfIgqf9dH39GhW8teV1aQO3q3QcPaTMVMaMO6UwcLda72B4Q6ZRAglZrbNN4a3WLLZT3bTO",
-	"bne7No6l5mysnnOxCnMvzY1pPegSI3EYUulTel1Zw1ZD/6Bh4BdX+B3ZyFuYCG2UJoXWLyUNc44RyBu1",
-	"b5rg3iu3yg5aVEXrYQ8JL5RhfZxWpSoNlvTepvqqo4eoLKu+u6uqstUcscTrNUlI2K6c9NYfeyg6f0yl",
-	"aTtU4MWzm2zuiSV24eLlj68c9PeTy5eIpej88vLVZYslnPRRrmF6dBUsSZjHJGw4JkIaIpo5iEbSci++",
-	"aLHrgSe2e8Y6CsO4xmeEk42h/kn3U0q6JtxikSrUSDnsEofiU1IV8iQEnK2Iz8INqCvPeNekdi2ocWeK",
-	"E3or41NfFCGujUFVTFzjYpL06JSH46Ar8PuC+++0MEX0NjXBNkB0zRbUK2PittFnqbFoRGEp4huekVU/",
-	"31UxVWGg0nE/VUNVh15TV3BKjUXurMEV37cx52u1YVUG3b4HPbbRZoXrnJ/bBPAt2ksG71klCzFsNx70",
-	"NrKXW2S7ze0r2mc1OiJsb21MLdu+5DLebGcNU17gvRZfWmvaxTIV7YgCJjgUq5kRGrabITpRpg7x5jMO",
-	"7xbCElh2CnHJ0ZGg+rEPOMjiDVJyTVOCGdskmOq5dci4SqqYTbzdxduNzeZUMiFLsmD3ITXYLzBXpYg2",
-	"MSLNScH9H7C4xBO7YFTPMOiGosbvmzgitK9bBlqXy+/o2mUqHsqFhD6xThDSPjnNC8WmSpYPGeEIjxI0",
-	"wVzeHtnQkp251W0vR3zGURmj3hzbktLZ5sSpDsoeEqTfJilK84TbxVwzM9SqDKpEURCvVE5WmTtqcQmY",
-	"yaRdXl54DskHbcSinjCj7rtlt8qQz2AH6nGbIGBlS7KBIGzE7BJIbea+YRhbZ7fOVabi2Ga4P339hjdR",
-	"5u0LDtYQGbTXHHQ33cVM3e3CLsPPd3p1gcKU3hNQp0OyjtmG2KNYOjUjiDEvv6mt9DGqEntIYKseryj1",
-	"HamfmrR9tDKXuT7Wm8tfmrhgMLyT1xfWAbMgpGveZRpoLqkay577MQ2QyuQhBUaKkSXGO8jfoIuzBYgi",
-	"Khq6/BnuXpaQ8mpXwZ5vXxjEv/uNYKRzt7Ma7SY3oLXfzlkQ9uc25WCPYTXmnP34zLZ5bbPU0+B2Nob0",
-	"YL7tFGvkilmJQ+LWxWuNXrsMuR2wfYa/I5s1pi0s+erqJzCJiSfAFhqz21twgCUoY9KZXsUxmxBnZPf3",
-	"2tgqoevM5z5T7CqO9JumUkig4f+MQ5IWw1dEArsT8gO3BuorPyYqaVllRMBYUlw1RCT74CqP0rYB8jfr",
-	"9SpO88UPXZfsiiYtUEuP66Og3unQrHFpZfpkX/zqkEMtGZB9R1X5oHb+SDN9M/SYdVdEbpvZOpX1JO0n",
-	"6CBdm0AALjAliPOwJVKgxZqVqcD5PkdppoRuCRVRT5ZmPolyPmMZJOB0Dd9ve/eaolFPwzaLILomTiqm",
-	"0cssUdc1m+5veYz90dg89sdc89V5++309rltM+nM3L7k+bEF4jJjtz/B2ceymTmViVMBa8xmMq421Xon",
-	"66d5T9W0U1N8VBygtJGWellxhTTx2KqgV/SpqoJtGmNrMtn7p7SL7GNs1KWqHmVutBqpLMGHxVx7GB+t",
-	"dq3thsjytbe6bIw9XqK32rydzPqJUpSz7UNdXL2SCSM048inCU5pWwYK60e3u4zYcotdEhxuWmSjXoYN",
-	"GdwlVUSZWYkzFBNslmIwZTma9BDnQHLbdeh+e9bvQDlZ4SSjwX2JaJYNUJHSNOMkjpwi+qUoZdTXMXYu",
-	"WQ1iKTqjXLOd5tv5es3SjJuSZ6u1B2sSRQFO5M2GK/ZEFiGVoGAPFleTLfFOc6xYSmTJBqiuZ1jULLN0",
-	"3Cv1A9A0VlKHgdUVaO37VF4LFcQ2EbJk7e/7MJ99OLRazVNxaLVQEvZB08eyas1ze7HqXyjPTtaUt8VY",
-	"QQ2BNeW9g6qMHKg62jTGet8GkA7k7IRKh3T2Bq0ID7UC1hiuDbrSa9oFXuEE7Q2f4Y21AWgZsBPC7dDt",
-	"BlkHVNshaopNXdB1F/XcSWCxQ90xwfYVXGli1vyl31LqPGCPNRUMrXtN7TO1La5ejKJrRTVLQe9lNApe",
-	"2BbROngb5FU9tBPwjppu/TVdO9htQ7dB/d9sC6xCSesNIYxmhas6jA2aF3h9nmRSyuvtsGiM8vLi1OYf",
-	"VpokpJKlEQ5Iwz1cFlHrrmsin7Na9et111oM7hB4al6mW2JFjeJttrta/aiFsw573nZ9Q+zebrZ8MWVp",
-	"ZbcrEkVxuI5MRFVk4e0Lw4RXgcaQM83qcjZ4XpycdgFU1J6zyv3yxx672cvW2m+M7WrIlnEqZe6eDO0q",
-	"tfLqo9ZK520LuytK6/WzFBnmoKoRSFlUTNBMFHNKOq7uSpM8bTyoUiFqf8fpgyzopqpEoVuScfSwpMGy",
-	"Ycw7RrIugipXgIUcf5uwFDaqFodnjT0qZrEmOPQ0JTFjyduywDpNkb3ntLFuXRLpB0XpzRphOyxJD6Zz",
-	"T4qaQCHOiJvR1aM2rF69qQRVK117DPYLkyewrXzRHkOXpZkayGvPg4HEhsdMxHtXZTPKRtVY0A7z/y0n",
-	"6UarVTL0sE2ogSpSRo5YHme76m0NptU1po3PALhbM89g1N2zzuQLoHfbwOyXdLYfxpgvPgUGfHIGVwGO",
-	"+ydiba/JtVce1pZhbRtYUzIslp92U6lh/Tl9/YY34vRjgu+JsqOyNUnskXRFgef68PC1rHIhxgfT6U8f",
-	"95xl14QZuKdzTvaIR1FFpu2htNJN+SFDGUN8yR46Chh8gcCYPk47ymXlVvpxS5UOdRAYcfqRwFEcl86U",
-	"AJaCcg4x09mS2G2zlKuEhD1Wy++F7Ebjfc4spiuaBet8vxNvs/ubNv/98Laf5b/PMcJvNpP31tWtU3ZP",
-	"IR4ouW1LUrAHC7Y4BU6CTNautbzAUnzbkrLDlzjtLZmr8lQGKVaTTcp5LAusIb2BlhXWUG5qFYEquFia",
-	"57c5VZvceB9DfGEJepQlvmZWsqOgMdUe9vf6zdPL+q6kBhKeFO4eyx5JpvOouMA9w77aPIP7BGPZKxhU",
-	"styLhZaTlKC/79q/UyyLLT/9zrVgqLjrWJS18DkBBG6Pwi5+Ll2RYouGYdoSpny/2r6GZkeLbsZSwqgX",
-	"2bnDL5Ui/PQ73O9SqHomjWxTFnZGJIvfEfh+rSeVglu9yZxloVVlAwLfOwpYIu0SC3Sd5sRBP4o7BrEU",
-	"vZElUr/UyanbwCQXmEavRm1K53G+ffF5DvMJVgv+YpxlOFhuy5LQoRQQYEE5Kt7qX+JTnO+ScVnobYdb",
-	"X7ynr8L+N7h5Zvptc7UdZ2YNo8GVe6M1+sctn9OBICkxU0n6XXGW28pW9wbbCt8XDBMRHCxLFggJcLLm",
-	"EFDbzsAA67eAkbRWxjAiS8CQJ7ea7zwzsETLzPerlpgZ5R5SFR4+yNITu8359sXWshaBDKJWDPN+ZYTO",
-	"kdSOYRlOa560VlVfPFp1dz1ez+8Y0w4uW/eFlq2fHNjWIa2wlkmgNdAemx1ah0uNZwOiFqxr8dQ1mfKj",
-	"0jhbShjubnuhSRm79IyjZlDoE1pg9plrVztMvZHXvtaYbaUnpDXmnz+nb+fDM+1RuoHZzofwaFOW2RTN",
-	"tuDyd1WNJIOsYsSSzydzdWeOVXO6hPAT0ZRnrb5re2O2PaxgZbvKbj82tuQeqkqafXFjD4dXvXdmB4wg",
-	"54QhCXXmmg7JhG4tLM84/RIQq3w7vnPC3Y6g2bLkKo1E20vYFPG62gXf9yidojtSpPr4WKsbmW0B+zHu",
-	"nSyie9wjPVQTR/myq03MaLWisHijJt1aNW4a2GdrBOz0FooFH7BV7d8lmQ1Uqoarfm8Gv3NK21PP3zMd",
-	"rQdz3iMtTXEc6GYnOMwjFrJn1toTQrBrDdsOIXSfAlMdw+mGjY2K8kX/xj3SxgQiPi5ZrH2E7e6FRuJX",
-	"UbbXqJhlSwYrHRImizU9BkrismejGUJRmwBhEaGLI5Bs7UmTveqhn3vkEVRp+3FejGY1IEsOQWPCPXwZ",
-	"25I7ba6M/2aJxT6M45jJXl7dGTVfyWHcRmQC6Fh51VrLtWydvx+baYNB3cV29nIS3uMkaMk+IkGe0mxz",
-	"m7J8zfcHv6VOEUt34yp1FKiurIgttENtP4pezkcZFb07yULM9KPo9CNro0419h4kCeTVgxCN878Sr8pF",
-	"+5jbRL6T1xcg7UOjOxKkJIOP37A8hbz7REjh3+ouf4AeMFAx6zLL1jKlX/Was6DZmv5VT1F2pNM8N97I",
-	"vMjiJ5Xi8P1E1pb7sKYpaesaXM5a7gvMJtvn0SRiTXiuZZMY6Al7ssZBpdbSM6jrIy99sJdyS40zPnyX",
-	"vEuMAk2qrALSxYQWQrxRzcsohzYvCPN3yc1fzq/R8yCmJMme4zX9n+qh77k12kq2MaXh9//v//xf+Ten",
-	"H8n3E/m3tjp+/xtnifxKLt58XO2P+OoG6mMWbb/8zbskYukKvX51dT1EPwmcBsO8CfgSKptxaN4pLTAq",
-	"EdFBN8Y6novpJoF6Ez6Qm2OkLTcywFZ2YgPtlw3fJWIrxDRievjdZ9kSFQ0qVZPedKPhkcPJJoYKMN0h",
-	"ECIbcAqFBuFovkPffXel1/7ddwtU68GmCyLdFBt04yAOGTPQaBa0LczRjfjr+3sc5+QG/cZoIn+/kbt7",
-	"4yD4ib9LEFqTNCBJ5pIkYNAhQjCPiqp2jH56cXLqXv10MpIoLyNdNNEdox8wJwfToazb/YOgM3hOjH5z",
-	"8vrir+f/tbg6P708v/7r+X/dINl4UW4WTXhGsOwvUyHdodyLl3hF+HffgTe03AWx6SucBUsYAeFko+DE",
-	"RvlaYHOyIxIBnFBx0mrkF3gtBhZDKSxHN4/pzCvwdIi+++4XyrNy4EbnJTW7tPrr536+evVS7qxZeDJj",
-	"axfKuopNduTZFahaPSGJuJqubobo72oHdAdMgZNQvpzCmesG4Q5KBKqiJI/jITrDglXEjN2hmN4RdNNW",
-	"Yv9Gr4JvkmCZsoTlYilFKypJMLpz4Q20wLhBQhtJAjJEr1kco5t/NCNwb3Sm+RCdFA0ddQURAXepeSk1",
-	"NAWyhpAf6EDk01BGz8uyyxlj2vggOJ0qB4pjcDYDwZ1rhCvvtpAF+YoIXnhTa4IsYYS2WpIG4IYTSExD",
-	"AuvUz3xjdoEUCG/s1LfOu+SmERF7o5mCwZ11vVxstDl9kHe4bFpmpEIb8HyD0U2eiy1f4Q3CMWfIJ3IL",
-	"QUtIcKwCXb51GmsEV90NkA1Hbc3FTIBUl7GbZgtovaTKjdPS+kvav6qDQJdxlyXxRqwkvTPgqfXmH75L",
-	"IPIrIMo/pq5ZeUu646EnVMA0Vvc+Xzx//vDwMMTw85Clt8/Vu/z5Lxen5y+vzuEdIaPQLCZSKRY3ndDZ",
-	"tBVwoJpbszVJoEXiYDL0hhPZd2IJwot50wSV/iYg3TFbGwLZB0UQEcqTiCaUCzZnIhCgdlXSMfsgA6on",
-	"TMbnqB37FrqCU17eZYoaj4vSuiQJ+bsELPYcJeRDhnhG1shnOaTEoIJ+HFT0skFjR1O5DKUF6UMg5sOS",
-	"IbliQXGSomG8rOBMocBmLFlSsU4wzTuq75J0H0CNbI5SErA0JKFibmKRPiEJ8sltnqgRBdsUl34kEFNc",
-	"CypZBtM4T8kCus/KQkQ6kuBdIiNkeIalpCf4MQjaYqHVZxHPaByjDMgpJSt2T0J4Ubb+1UZx3f/gJCap",
-	"LO2NubYoCTH8nZD+i7rqsIZgiZNbuHuTEOoc+EQKcSHCt9JXVAwP0DzA6sUYynIBfe3AwBAWAECzBudd",
-	"Alb6gm+o4dXD4lzE6cvO4DHm6tjNE1Lilzw3sZdiXsVEHTmbWiHLYzgf9i4RrIcTohix+CTRARpAwfWm",
-	"T5EkIVEnDE21JUZNJyPYDYGNBb5JOi8CMC5CQZlVulIdT4msb/PrluYGNapqkdZ1D6dST8zSnOzR5ryz",
-	"rb6R5P++1m587Hm7tRpvb5NUOO/FEvp3+LZ2Z7K0+tbc5EFQCpG9XY10TtsUxUqf667qAFa+EpJxwRAl",
-	"Igl1Cd+Kgx3ATkGP8gqXbbRpaue0L/CdUGk1NhV1xbiOWEFwVoDyDhIkCoSA7wj0mSQpEIakXSFxvH2B",
-	"fLKkSWiGgj/jyMfB3bCJt01Ie+BuMcYC3a+Gkvgd8SdEoqi/2Br+CAnPUrZxEOVsKOO05N8hkX9D5KbQ",
-	"DhwjiFP/DfxBfZDtMwNxX9JsI2chGfpmnWdq4TRRrkEpmN3SewL6F+gZ38rO6yEZRiy9FS/K0bmuvCNN",
-	"AN+2kJ+yxrRTX8Oi09YVKGOqv8oCDlWAJf5dXJ//r2t5wo5gjHizOHtzeXJ98eol+kaHucrvZ/xbB61x",
-	"QgMHBTHB6THIInprpEurMMi8faFuD3lzRIL3icfV/sHOFbF0lpXD7g12WuqSPaCVuPoyKsRUWl33MfIc",
-	"KRGCQajUA4DfZzSWi5KBdRaAtF29BKircWATutbCV5XbrQa0LPafbBCNCojb4DODFJ+UO9vKczg7hS48",
-	"dm0qUPZpl9UoEfH4q6ez/d2+109b9z3LFRQqe+Mjr50rIFCdJa5vnZJZv6/ta6mtlIur3Ez2rnwdioDs",
-	"Mo0wqhTYtxANWCgF/xf0brlpWmbect20VDQrI6g/D6+21HnvPXu1+80OkzZ9K2XlUr3Lkmx9gsBjaJu+",
-	"cA1+XkFRFU1xdq0qeAwV7pSJsoZV3ftqK0j9+Rhso0rR1rXWQx9ghWXV2UyXVyjzpFTOXzu3bYZ/9F1w",
-	"M4e+e+HN6kKOfYKSWp8nRt0J2/bY85iO0ajHPaNLnO60WKhF8KkLkErni36Q1Oqw7g/ROiWB3HFJj33r",
-	"kGvj4QNN2jw51cqx+4AokKME0U0Jhkt1kHNSLYretbuW7gXHyEPfwEcVgNlsQPJtj0OoVL/dc3l1y+Bg",
-	"MZgOx9J+1k3ZOqyrVkcap6RgxtKcQFW4zvYFmbVidmZhljMwrskdiv5b2axqKLCjbtOj9YrcK501A+BU",
-	"kqGsBw8u64BTGzyGs33H4zV6wKn5VYBk9T6SVipt3dJdV9tFfu2Lb9u4VjhHcyuclcwAuYPsIbGADd/g",
-	"OC76KRn+rRaQy/ikvUUUGbkEzgE52P7QGPFQT0AOtbYaKYMe9127KKMSBEUnTL/Au05cPbM/xFuUmXLM",
-	"XvENRR26ZoxD0zymIwwvzjg4bHU1pmNt/QRXqPQfw4/gzSp838X7HdsjXtPP8cGu9Fk0LYgZDpGPY5wE",
-	"8orBaElvl/EG4XtMIaitFI0ThJGsCqA5drGgLlD1ZGIuPVUZzb8TeaimRxitU3oPMZwrfEtQSm4pz9JN",
-	"L3BCFtyRVL+Sp/FuIEDUJVwHUsB+OkjK4MUdwFljzh9YGj41NHrcfdkXRqcvL5A2EwDp9YIiSGjlpSfR",
-	"QSz08PW4gwzK0OrZ4zYpJBmm8e70f3KFqvUrG51fesGBeVH9utywbYXKdhYmZH2bSJmRn3HpEw4pvxMs",
-	"6S8/HJeRJjpyhkQRCTLgsoU49gxe4eoOytCKheC37GCwYiJ4qa4sbV2jxWRbpkyxRGkcDVE3zZOtq5HB",
-	"fSAHyAA/G/SVWOXdxaXiJLZoqDK26WfmX5z1eRzMV1CsWTz/eCMkyI2ddb2o0L8P59Mpno4jNwqisTuN",
-	"psSdT8bYJYf+bE68w/HUHw0c5QBcDGb+KJqHE+IejLHnTqMj350Hk8j1olF0EHnRAR6NBjtYNe2GuXbT",
-	"pj7/0msf4BSqCFCp8TyBtw1gKv3Nhu2zBLRh/ExV815L89W6HVS6fnawg54VvqIW0yfNoBdX0/DZNtVO",
-	"PuLexscvYPnr5YQoFEKGlAcQGY2TcFLvz1pK4lWuIpgRxE+AGYRxOYSKvb5lreoYwUm+3k9nbNHFjBWR",
-	"D+s8uSXFioowFjtH3Gh4cYcMCiM+EuA/NDeUdNDJDTWH86LDIJpEnnuEZzN3GnmBi0fYcw/xYTSJ5niM",
-	"Z7MdONyZnQK/KoeTMO3N4XRZhDpfi1U7CgHWLbHwMYgMRUZgIDd8DKCyQ5hMzolThNnStBL3qqOiALNv",
-	"6T0ZolOAAELj1rAuGZ4IMT82Z1AB5g7eH9lmRQYzZgziALvdP+16waNx2dbVA6Lvfm22HcpSSu6JjrVO",
-	"U5JkqCyPhJNG/I9T3CfyuIG36PaDEKc0hAQveE8lWxVrtwS06k3eKxKpEXxkDxZq3jmVAqvvu9/Um9gA",
-	"zzN76TtohMBzSyBCfFw2oC+BlBtrEXjfCxhU7sqoP+uotXdpiTUKio4tj+YLYsJyvJIpnOIMx+w2J81o",
-	"o+p+bif8+ilzHQV3LxUPQDEHsVhc3DIWsoWCjUPsJGNQBmAmnvsrmmUy9BMCnTO6ghBqgR1tQg3cRKFq",
-	"gLST9V8moDcv8xKigvtxkt7reHGA7OJMKDLkAwnyTFbRtLtehPyyErPDAE9sEOh7t9+RDZhDejyqDb89",
-	"HpVW2X7iAuWXJMhTTu9Jn8cBgaDy1NZHIc+r53NXQhV+IgZva5BUfAloXpT1GUDgRZn1KxW10Avn0Shw",
-	"R4EfudNgSqRAM/ePonF4hA/JyBs4g2AlHmbprQ4FLxFhiNd0qLjBMOckHZby01BJDkN7renTVWikFC8G",
-	"bWkUZi7yYjAOxmTsT7B7iEehO8XTuXuEvdAdRV4wCbxoHo5H1baVi8Hlq1fXhnp6FB0FB/M5cX2CfXca",
-	"BL6LD0eBO55MpqMDMg/92Vw+vk5ZoBj2woNv5IUXQCkQ+Y3xu4XSFoODYBRNiIfdg4lQhn3fc/HsiLhe",
-	"NMPjYB4e+IeHZQr2YjDHB8ERnhJ36o+IOw1H2D2KJkfuBE+jWXQQHeLRePCIu6LWeas9OJUfq2QYIylS",
-	"mn6eJHAI7hEjdP83yaa741bjSneuHlcJtNNS5djupQSo+uPZbwxj8KegUHuPMH1yzqD4HYhVMey/vvnh",
-	"/PLl+fX51fD0lzdX1+eXw6vTk1/OhYyw01k3+pi1HHYmW5I9zZHKHWeR2m/jSFWTsfZD3XagD1IKWK9J",
-	"Iu5/6fh+KGSABaRThFRK/46QweUfAoGH6Ecay8rebOXThAzRObiPAExxjz6k4t5PlNf3XZKlOOE4MCOs",
-	"Ilw46TKUkTjmCyAH8XrMdEYGfAO/QmSJeFwAJSQXCbzKYTwptQXxzArirGUigBCkcaJg017Bq2BJwhxS",
-	"S4rIK/G1kD10VoT5w6nSdcTzEZI5chcvf3z1LkFCnjm/vHx1eayzFFkSIgkKTUMpasGKoQYU5kK/Ikk2",
-	"RBbkPL08P7k+R9+AYCIAWLGUOEiayMJvHTFfG047tl/Ozn85vz530NsXw6vrk8tr9der1zLhTVrVdeLb",
-	"Upmo5V4Vay6WLGaHpao0N52ZKQNIVJivuW3YZ3mGOFsRn4UbRGJOnpWWNJYKYMTx2ZZ0fXJ9vjCyUCiX",
-	"mZcywQZimB3kb9Qps1T8LVPScJKAr1wf1N9PLl8WRQIpV2ky5WKMnyCBpQ2kl6/OzocnZ2dwuG2/X56/",
-	"ePUWAAdnqsyEhbB9ytGtzLr9Dv386ofh6cnL0/NfFuX2PODEyCMUojlg94lGXp/ELLnlOq5DxwtIS1ll",
-	"U3WZL7H9x0g784AyFVnTzEHvBrKy+bsBOIBUSyAABWqMQtIz0LaAS9EtJOzc0UQRSdvJwY+wIw7cdCxP",
-	"uSQQaeCDL81ccluijcHNdjKgwnZ12Uyf1kaqOz52Rp4ATE6RRPywZDE5RtV7UuVAZkuoNm+DflvMSRMG",
-	"SQJVIATnciRZaObVMh+8vduEoG0RA2e+rt7XAgnBaUwFl8BIzFkYc+F3wWoyrnLTgJ+3BiyFTwqx6bKW",
-	"t4SE/1gQNOQKxrFeUanHU+NWAbqSGehd+/xFqWBbBgZL7YkL5VWkeVnLklLCWZ7qlmq7x2MdtvgArDA4",
-	"qKF+AdOtlgHqBnT/0LHDttAxm5f2GCXMgD4NlvR+ixNdPfOkzhTTeV9JG4a8XZ2aquU7mqEVwa3Rr2Fe",
-	"FOLfjeYu2t3hTwogSbJ0o7q3PQLCf2UTkIy26wfGV7IXNXtC1zTRNpORJjBtym8z2kzHi/GoMNpU0FX5",
-	"g6I8jjeFFyZEqim83X2sKxlrA87TmIGkAw9Pglk0G7szfDRxp75H3CM8nbizYObPQy8aE7DKSFFiMRDC",
-	"hxTniDKdHYSj6Ah7gTsBMw1YzUKPuIfBOJr6R3guTWcGl+8dRqHfKbJ1Vsz4VjE2m7teVWAbFEpQ6WZo",
-	"tSmY9RLVge9lZthiYpCoV7EoaRYlpcsnsz/sZHawRAp0myAsxaJqjoiGncGqIVgm/ozhFl8hvKI7La6m",
-	"U+zrJnVsXV06p9Vpypd5klCZqQ6adbvcme0IgiVy36kG7Qv1pRpb8rlj9v99L/8h72V4Q5UStM2oH3se",
-	"FHS2E2NuEuoWL7F66kuw6aBke7awkm5m3Ux93O4JaCZ6KnXUbPnY4Rnomn1f1q2LJH0F1r179iik+1Iz",
-	"8lYXqRJ6mk52OAZ1HxpuJypB42N7lG2RCvxlUn9jBt4CSyF6Fa9TXhCj4WQE9bCsLnVZzYGTFU4yGpTH",
-	"2HlPPB0X/kr6Q+na5Rp7NCnZlYr2F4BKLGrE6No7WnjewvO0GgGS8zQc+6NgRlzvIDx0p2E4defBaOx6",
-	"ZOQfBF4w9udYNtqCx0eBhw/xIXEnkee70wmeuUe+P3FnYzLFY+KREIRzypkuGjEaTibDkVtihvuD6jzm",
-	"Xly9ks9q8fpS9WBb0cRoeDOGL3QfgbE3PSpLUsjRoQZuFWMWg/InNXpZL1ntGde9naCvpYqXVT8tsaqi",
-	"8H7fm6HBB7qvCH3eX+KKsHDsHW4LW2vSLVdEPT+eO6rQ0UftQ377Yts10Zh2p7vB0hj3C90M1vT6dpG+",
-	"DujTCfR/ei5ZK4nQwhobDWt/rbQuH5ttrsae5zn9uKXZCFwZayrtvQdj6IzloCn6yw/NMtv6HeCi4eHR",
-	"fIxnU/fowJu60yn23aOj+dgNg3A0mR3ODkfYq7ceLgYo+mIXX5TdrtVXlR7W6jvNP6fe/KC8bklI85XR",
-	"vlg/3ez0rFs7a25atG6udGrWrZl3ZZt1IunmlQUGfAlm2eBd/UMzLU0QtjBKWw+CR5lD6iDsxDSb7VW+",
-	"EM9sVIVqkaB5C6TcsdU+PlblJxOWQYFLCAFhtzK3Q1b+FUshH9YxhKFpArOume++aP7oVevq6/VGCP0O",
-	"6pFWn9okVpPPVcbWaxIeo9cp4crTJHUVMxBEHIBKDepyTO5sILI1qPgDKEfWiiJfpjhIv3p3tmJxRnhJ",
-	"s6lBd42mr1wEr9X9KfRnlZYs6+qrVDJ6D73I+9B9mdVsScNudn+qdZz4t73wz24vLDpt7Sbe1Dj7Fk2w",
-	"dpd9CSHn7QtTrHlbg8Au3RRdYrbINLJzS2HfqlgF/RaxRY69k7DSwe+/IK+vtyf6XP6YViZXWgYr1sO2",
-	"CA/j9/YQj38K7RHQ0K4yyq5Dv1p6bhlGoy6FbhR5+CD0fPfQHwXuFE+JexR5xJ2FB8Ghf4TnkTdqachU",
-	"S+ILyYq5CpUrbazMvlUtbarUSOp56Da1qx4GaN3NnmAfvwRP+qh4QA9ly5b62MaYPltaZpWLdWRj/ovX",
-	"hocFGKXh8zirpFn94ROriiCQztSqP2X+FRxVmrJUJmLNJp4jPysjl0WDEBxLheO/Wd+mOBSsQCqOupuE",
-	"Vriho4TAtFq+F0xTfFfvOWmkgo13Tufqzf3+1qTXrYlcT8Dp/i7b2ejUlIBBC/qt6VpAQ5UWA1Zed7Vk",
-	"Dyq7h3wAgUxVXqy1GHDgGWjFZNqgBUS67YnkgUv2gFiUkUR2PCtYnmzRze9keogt778G8SNjcqQy90er",
-	"x/40rNFat1y7qkg6WPz63hkEOI6labtYYe8wuFLwKY5IVZWSHRigMSwMiNX/XMGu3Kn4z5H4j1f8bzSC",
-	"ZcsW7vuBY0o+Yhx3ND8k/ozMx3PBItcs5IPFRGwtDgXJXKfQk2BXEO9X+wLYfx7wZspOFy2inWWBhfdT",
-	"mtF2ktn+VqGqboZVo/knYF6XBIc2dvIk9ertnR3byzRdyaaTWNdsdVAqN9RBXFoloRVSTNJsW0H7RdFU",
-	"BXpR1WpZc0c1X+LvEnG0Yfm9fq3hMxBTc+gLV7qch+hCNWlC3xQF5N6+QNAC7iH5tiyoyulH8i4RN6mc",
-	"QBZikZPqSrWqH5QtcaplJ/+5q1D1KNAurhBZ464aVfgvVJG9rcvAEt8TBxW1WJUFJ4jzsN1g/5Rl22vu",
-	"HQUytLNhCtX3dPHIko0pwnpQS2RAH0uw2L5dvEANHHi8N8isvF1WyYTGs4W0ALXXjyFJNE8hr5UlDlrR",
-	"BPZB8JEV/iD/Tonqz9BmKypZV9lNerfF/2BalKqLUZFfqAVPwdBgxuu0xo89KR6u8IengEpu8SOg+kOX",
-	"dwNM61XdrZeC2l/6sWvpX7W4G4D0GatXwtHVsgvbRSLZkwfXXQpN7cw27OcKFfi8woGNbf6xqUcMp7ZP",
-	"7Z6NdPxxNMYenrmTYOpJm8ccT0bu6DA4IuPIC47wdBfSaR7416UbAQ80pOv0Q7URTg11m1TD1v2Jhq17",
-	"0kxj0H8ekmktgLqGpt/i3KNIt0+HBjDLPMug1UgG6kvLciKWBlsSiv8EFMvW2wl2NsHzYHxI3FE4m7hT",
-	"PCHuUTg5cg/wJJgEh3gajXa66xrY9pXpla2fkFw/lU4toBtObxOc5SkZLH59L07Yx5wG8OG9DPHUFCa7",
-	"aj+HY1WANBrZaY8zVq1R7RkrZFNEIJf4atzaTbKQxlvTT1NUVoVSDKU1V40mPSj2cXT5pc5iS+VQrQUW",
-	"rpfEGj5Yvto4pxaIVCEgaIwMxF8OUfrimu/+KPBKbnZKwB3Q1tnWkX3SxBzl0KXF6NP7T/8/AAD//w==",
+	"7L2Lcts4mjD6KiidrerLkgp1sy25uk65HU+PZzqXtd2ZM6eTvwKSoIQ2RWgJ0I4ylap9mn2wfZK/8AHg",
+	"FaQoWUm6Z2dqqmNJJPAB+O74Lv8YBGy9YQlJBB8s/jEgH/B6ExP4O4gzLkgKf/NsvcbpdrAYsIQg/cvA",
+	"GTzgOCPygZhycZ/5JE2IINy8mhK+YQmHJwKWJWKwGDmDxnODxa//GOBAPzHA4ZomA2eAOWcBxYKECRGP",
+	"LL1P8JoMFoOQrJmrv5KPZYLxAMc0WZIE+zEJB4sIx5w4Zgliu5HvXcYsC1/gBC9JOHAGAUtEyuKEhXK9",
+	"I2cQbLIkW/sSnsFYPpASObn85I1P3NHI9U7vRmeLibfwvH/3PM+TD3FanzUkPEjpRlCWaGgHziBka0zl",
+	"55tXr+7yzxRGD8Zk7E+we4pHoTvF07l7hr3QHUVeMAm8aB6OR/kbGyxWxSgkCTeMwq6thNjwxbNnY28y",
+	"9Iaj0WQ48hYn0+nkmXxOBKFeqOcMVpjjJGECSxB5DjcAczqfTvF0HLlREI3daTQl7nwyxi459Wdz4p2O",
+	"p74Ehm5wGKaEc9idYsbyTzDeWXganPgz7E6jCXGn4Thw5/4Iu140J+a3QRknHkjKKVM7Mw3H/iiYEdc7",
+	"CU/daRhO3XkwGrseGfkngReM/bn1ZY0oD6PhZDKU4K6xxIPiqNdkzQCdp978ZOAMSpglPyncAhBOiIen",
+	"0Zy4o+jMd6d4Hrrz4IS4YzzyJ8E0nJGTaOAMOEkfaEBYFJGUJkt4NTw9m4/xbOqenXhTdzrFvnt2Nh+7",
+	"YRCOJrPT2ekIe81XNShrEtJsLX+mHwnAzAUW8pebLEloshw4A0HWmxgLArN5/ll0gmdjdxKNAneKR8Sd",
+	"+7OZO41m5CQ8Dc7UXpl39DTBPXczP0tEJqmZpiLD8RoHK5rInbKSZS+yCElMBNmkTJBAEYIhDso3Md5W",
+	"SJmFxB3NT4k/I/Px3DsKtaywIst84hakX203cv85k1R/S9dZjAWTrA0mw/p/rlyWO5X/OZP/8fL/jerU",
+	"MPKGIyAH+T0P5UppgON4K3lUBSLKDVmWv/ogERXHla8LBJdfaySXcxn8jjEX2Sa0n8t8MZmbc9mx7wkN",
+	"4NRDIlFS4ZVkHx9EisNVsGGaq/36zhkssSCPeGuWPJ7NhuPZ1OzcxD8N58Gp587xJHBn0WzinvmTsTuP",
+	"ZoEXzKNxVGUWzZ0jEc5iMViINCOSgoPiSW+88EYLzzP/9xXRrjG/l8sHSGZDb+gdRsyd4oaTgCUhTrd0",
+	"o/ZBpDiKaKCFzE8Z4ULSmfp4zVkMp/LpnY2CM05SgGyOT4IzPCXu1B9JNjnC7lk0OXMneBrNopPoFI/G",
+	"+nkNliHHh7WeKrgH7Bg4g48sUWc3ijx8Enq+e+oDT5gS9yzyiDsLT4JT/wzPI2+kny8vVn4GgI800KdP",
+	"n+AANVepqxOa7SD9RF2tqHElu05RfaiNcxUCfgyf+IZIghl7nvdH4Ws2LeAPwOt6MygjmaVg/he7+rrs",
+	"6vPpNJ9dlfldM9ZPwBA3OMVrYiysnFv9o2Y/yPcRi5BYEaQfQo8rxglKCWdZGhCOBEOSU54jnDCxIikS",
+	"K5zAG5IaSfoNR5SjiKUoZUwgWCGXaCsn+M+MpNtCNTCAOAMerMgaS4j0RnAhD3MggQ8yLtj6L8y/ft4E",
+	"+fq5BEAAAL8xX84tGFrhB+IgjH755fo5ogmK2SNJUYA5UU8nDB5eYX6OpFigHK1xSBCNUEwigVgmWkBW",
+	"wPzGfBruAFtxTxvMEtbr52aj1XPt+8ySeFvdX/aYIPKBcsHRiqSkBdKc35fB/LeURIPF4P95Vtjiz9Sv",
+	"/NkNiUhKkoAA+JTfkCBLOX0gzRXgICAbQUL0SMWKZQKRKCKBOJdwprCdcle1BLKDR3maj2/ZSJ+xmOAE",
+	"QLkn20eWhk0wNjgVZhvlsOeAd78xn6PyT8E6dOAX8iAXLL8ujeMgOSViKYrJA4lbwDUwdJ+5PLGLOG5C",
+	"KmfHJYpw0OOKKPJR5wyAFqfPIglsus3JECchSpgosIE9tu2sHA7H8a5dlXzmlWaaygnDEkEUW8CbTUwD",
+	"EOnPfuNyBf8oDUYFWfNd2PSyNPzgU871cZri7QCYUnWHNBtHho+j6+cc+VskwYQTchDm8Mk8wX/13g3l",
+	"Fz9I+UPSt5nnjU8aT5gPP1w/P1ejUY60Q8ZB6lV5+tJAGqJrgdgDSVMaEo6aUsm+45U5B87ggxvELAu5",
+	"wMG9m5JYqyLyYG7VkK/anuZUEuBiMB2OR0NvALx7aaFApVwaDJfPOChK2RqNzhEVKCEk5PA12PR2sGHk",
+	"vtzhFcyM4+tEkCVJB580aLfgM6iDl7JHQGKsQcMCrRkXaOZ5jtxsdwQEieM4ZyHywRrsHXDrZT0B9pT9",
+	"RgKxmz/rB9sZtOJ5OCVSrOinFWd2gGzdEVoTnHCkiNK6IvXWwcyaC5yKK8ndbOtp5dbgpbyVeKelSsbb",
+	"9hxmAP5ZAzJi6RpLy4cm4mRaqHc03+tPzsAYUsA1bkiUcRL2YDnaRay4D45Jw5tbMdA4SVOWBuDMmM/n",
+	"c2dQ+mI6GenPgnyQ4P4CZow8RfKBBJkg6OL1NQrYei3PzD4dCjN4Y005lywqV6sQbEqW0fBnyoVUfuFU",
+	"ep3klQTqIuGPZrOqh3e3IkjqsBnoVRIh81Ut0NQboSAloTwWHHNJWZwuEywyiXxTb4bWRKxY6KDpxENr",
+	"vEF8mwj8QX4elcBnKcqS+0SiwPVz+eM4/2x2hKUgfyTVihXlRjA5aOZNJOKHWGBfKlgShlUmhNygkD0m",
+	"DppNPCXNxEp+SaSVhmaTkXxN4ibnQySXeU+2Zo161m84MkcMAh54B6w/P/liowG5LjSuy783KduQVFCF",
+	"dkpn20HsUisEDTHAaUoJ12L5P6XporXCptSXv9NUzvmrnuVd/hjzJWFLPm4guwTbvwnfbuAS8li6D6nB",
+	"4XyhBQKmd6xyQy/V2TVXWIGrDuaj0eINwoWMcNsyKcd8mwS2EZRGRaW2JMmJA8NDGBl1va4FGe5m27Ky",
+	"LaRBskEDNMTtQxRWV3OgXjrUxYa+NmM0dSh5Llq1qM+uLDM9G1cHvqQPBIDgsDI4MQdxIqGUwsHfqhes",
+	"m15mtM2FRpTEISwSTpGqyfgey/yTHMG2RK0P2WYtpBfSbmq1UD9l2XIlwdiJzHD8VY5bIFh+uKXld6M8",
+	"b+I83lA79PnhAGrQQuHpuWOGyix71mbd5ypjMXcCKhgoVOcI+5yAxU+SwpBLGLhJG1LdvhHqHA+gfCoQ",
+	"x1sr7vWjUcDB/VCXCqX1KPQ9Braqz7Z55C8LpKBykN5GB8VMftQMyZFClDigVjogrVmayz+9zT0xGh6q",
+	"InYL6hYM5rinFpNkKVbN95Yg/rhA6gFlJOjXmmjW9/RzVmvHgBY2WWWQYIabZcnB+R7s0ZxAh1BaZ1wg",
+	"nyBJZFZhdGRetxsdpcLq5EipcDFHzRwpK+goMfQJSFh6zoqPkvH+hfkWPtrms6xjQuFTbGyH/mm3kmSc",
+	"LrDFmN+TEPRe+yYH67CTw4PfogxlxeoKYsx51+hMWkAae7vY0nN5MJ9KV0v9Hi9uhXptyTe88Oo1YC3f",
+	"F9n1IUXvfcfrq9C2vZtwgRN1V9M9hrJL6n5k7LPM+F/lAb15Aa7FHbPZaQ7Yyj2VdlSUT3fgTJuUBcoi",
+	"tJj68SPecuRZWelvzE8Jh5ujbuT4C/Nv1IPlt5QhXZ/RQ48rGhPJ4ChHNEGblC1Twjn4PkCXkFIiCwJC",
+	"QhIqa9B8HWEak7AbWPuGKp5R01UwUq84YGNqfaZlF9t20CuvwUGjMujjAuA1/kDX2Rpud9c0UX97toWs",
+	"IQpsLTeYpA/qqqgbHdVzCh8p1/4JiTJUlJQ0uemJurywLdHcSnVPJZ/qw+ZqDL7gpE7pEqd041BiBTko",
+	"ilXWUbiOYAUHMwygfFxdQsOmfcufftM/NfcBbgoO0r+NnDpE+1azHlXzvpScJzZQaWdSYzcCeMrsSVkv",
+	"7lrrbQYumgYOtIxmO6FL5bS4ZElEl/ajuM98EsDvSiMs/By1NcAzIRZ41zggd/9+8eLnc82bOAlSYmUH",
+	"u+mkw+3S04XQNoDNvaL1p9Jad+5q65mrh4J867uOunpOjQOvDGWFCH7KUpIHfLSCZZ7k5skno2P7iFZQ",
+	"gcn8Nffw6qW3wguPd/qfO/lF1ffXgH3H6LYFPNdOxJr8R4KuiZRZK4n+bcEvUs1Hv9xdgo9DCJLKd//P",
+	"27fhP6afXPnP2Pxzp/5ZVP759d/fyVH+rYHNtcss/WOodc3nENDUe89V/NOT97yx27vGte02OOktaFG+",
+	"c6ifRUXPN7ofPJ8zfClupxC+0dQbOkaWDOXPd3evUS5DW15Xdx12052jx5SVje6S7pBfZLR6aWH4ku6q",
+	"FU+y3ohtHpVgRGmnW8E6u/16vXEstUvl6jnnqyjvZXljWg+6wEgchlTdHb6urGHnhc6gcZEjVbV7slXa",
+	"FklCUJZzpAONsjzHCPTK2jdNcB/09dke1nLFumWPCc+dHuY4rcZzGqzog83FoY8eou+sfo19TdKdbqcV",
+	"3mxIQsJ2I7S3n6CHQfv7NI53QwW3tXbX3AOxxKhcv/zTKwf97eLmJWIpurq5eXXTcuNB+jhRYHp0G6xI",
+	"mMUkbFxAhTREVDiIRuqGRn7R4r+FG/fuGesoDOOWPiOcbEtmvrpmTEnXhDsUu9xdoIZd4VB+SqrKvNY8",
+	"2Zr4LNyCWfoN75rUbu02ZKY8oTcqDvlFHsrcGFTHPjYEk6JHpzgcB93C/T5c817mLqfeLkXYBoii2oF6",
+	"RezjLvosLFODKCxFfMsFWfdTovOpckekie+qOiQ77Ne6IVtYpmpnS1zxXRtzvtMbVmXQ7XvQYxtt3tbO",
+	"+blNAd9hpQp4z6pZyGG78aD3ZUqxRTZpbl/RIasxkX8HW9162fYlF3GFe3sSlADvtfifiGjwgW7jb0ma",
+	"iZLKTuqrRNumqeNfj1ls2Fk4Gdu1TB2kiwImGS6reb8aLschutAeOvnmNxzezXU/cEjm2p9jApjNYx9w",
+	"IOIt0mpaUyEb2xSy6n53qOxaSZpNvP219a3NVVrwVEuOa/ehNrAIZIW2q5sInmYkF2aPWOokiV3PqyfG",
+	"dENRE19NlJfG5JKBEenye7pxmQ7jcyEPVa4TdM5PTlM+2izj4qFW79KeevMOz1BLUnFPV9E3HBWpFc2x",
+	"LZnIbXeP1UHZY4LM2yRFaZZwu9ZeTmi22rY6vxm0RZ1KWKQ8W26yyjnQXcEJ8BxSD9qIRT9RThbZ4b0r",
+	"D/kN7EA93Bj0RbEiW8gdQMyuUNVm7hs9tHN261xFBplthofL17/wJsq8ecHBuaNiTZuD7meKlTPOu7Cr",
+	"dD19eXuNwpQ+EPAOhGQTsy2xB191GnqQGlF808MR29fyY48JbNXT7b6+I/Wz+naPVqTg18f65ebnJi6U",
+	"GN7F62vrgCII6YZ3eTqaS6qmYGR+TAOkE9BIjpFyZIXxDvK36Pr5AjQrHcRf/AyylyWkEO06RvnNixLx",
+	"7y8RSlUI2lmNie4oQWuXziII+3ObYrCnsJrynP34zK55bbPUszf39u086eqklOJoJQ6FW9evDXrtM+Ru",
+	"wA4Z/p5sN5i2sOTb2z+Dh08+Aa7dmC2XcG+bIMFUDEgVx2xKXKkoRa+NrRK6SdjvM8W+6ki/aSr1LxrX",
+	"9nFI0nz4ikpgvzv/wK35Jfr6HRW0rBN5YCylrpZUJPvgOv3XtgHqN6t4laf54scuIbumSQvUKlDgSVA/",
+	"8bqxkvXbF7869FBL4m7fUXUas50/UmEkQ49Z90XktpmtU1lP0n6CDjIlNSTgElOCOAtbAlxanHNC53v0",
+	"OcpyJvOOCCf9ZOG1VCjnMyYgb6xr+H7be9AUjTIwtlkk0TVxUjONXl6Wuq3ZjNpQx9gfjcvH/hQxX523",
+	"307vnts2k0ko70ueH1sgLhLN+xOcfayO0AcNbGm2MuNqM633cuaW5VTNOi2rj5oDFC7fwi7LRUgTj60G",
+	"esWeqhrYZd9yTSd7d0y/yCG+U1Nh7UneU6uTyhIzm891gC/V6tfa7VctXntjqh3Zwz96m827yayfKkU5",
+	"2z3U9e0rledEBUc+TXBK2xKnWD+63WfEFil2Q3C4bdGNejk2VEyiMhFVQjAWKCa4XEGkrMvRpIc6B5rb",
+	"vkP327N+B8rJGieCBg8Folk2QAf4U8FJHDl5ME9egavvPd+VYjWIpeg55YbtNN/ONhuWCl7WPFu9PXlk",
+	"HgpwoiQbrvgTWYR0Xo09x0FPtsJ7zbFmKVGVRqAoZMmjZpmlQ67UD8DQWEEdJayuQGvfp0IsVBC7jJAF",
+	"a3/Xh/kcwqH1ao7FofVCSdgHTZ/Kqg3P7cWqf6ZcXGwob7vwgtIXG8p7x4iVUvfqaNMY610bQCb+uBMq",
+	"E4ncG7Q8qtkKWGO4NuiKS+Au8PI73d7wlS6XbQBaBuyEcDd0+0HWAdVuiJpqUxd03bVo91JY7FB3TLB7",
+	"BbeGmA1/6beUOg84YE05Q+teU/tMbYt7qVT+zpVos6A32GZMK7CNwdogq1d36YKw5sPoDWmjgowN4tbB",
+	"2yC/09Z7J8jGxO8Naz6qFcjmcG3QVe33Thg7Sjj29xDY4W0bug3q/5/tgFUat70hhNGscFWHsUHzAm+u",
+	"EqG0494XPY1RXl5f2u7VNXVA5mga4YA0rtWLmondZYzUc9bbkHqZxZaLCog/LishO0KGS7UabTqO/tEo",
+	"tR1+0N12mty9/e5A5JTF7YTdAMtrQXYkHuuaKm9elFyfFWhK+nm5mKQNnhcXl10A5aUmrfaS+rHHbvby",
+	"UfcbY7f5tmOcSlXLo6FdpTRmfdRapcxd0Zd5Jc1+HraSG63qPNOeqDJoZRRzCjqu7kqTPG08SEvYJwer",
+	"05bc7ti+ORft+eB+ynAYYC6UX9D+/psYW035ACcZJxFLVYhDK2qINGuJiqdhiwekcpkusbNyF35wMIcp",
+	"G1ycw34A6/ftUWrqBuCDQIIhvmKPHSntXXEaf9zYjE45Urpgludpnv06F/JdUqxdnuyemG+kAs+FNUy2",
+	"x+s6uHv/V/t56LpFRW+plRNnSxS/wKloLweycy1acT+ipOEbEtBoSzcpTpbkEJRqcS9erzcx5LWTUAfk",
+	"Fo47FZdLxbnKxL+IYxbglpQCLlISrEgYj3nmJ+QQ5Pky0rTPHZpEkafdnLWP0OHXLPPmFkFuJGThsrTJ",
+	"Py2XCn5WUIf9Vu6g9Im68GwIp6rekfOGGpdpElwT3S341eCyBdl1KC6HOGaN4+BJjtlWgV3iaod5YY1K",
+	"1sv3Winoe3jA4KOqv62L+qIlEVxyj2DVuMQ+R6qMna4uh+U2LROmjrmWTmONuc9nseYp97xCZaUl7yra",
+	"0XkF33vOts03zpTPsvnGF/P72HRRWmqfsJbjbrYpF/yjFjDN+tl7LMUMZvL183q5IRbEFXT9pI2qVzYu",
+	"QDUM5IDBfmYK3XeV9j1g6KJscQNZ7bUDIBn8KRPx3hXLSyWVa/xwj/n/IyPp1tzdqPymNg8gVFgu1U/J",
+	"YrHv5VBDJ+ga0ybbANyd1Tpg1P0rdagX4HLPBma/Qh2HYUz5xWNgwCdncBvguH/xit31qg+qXbFjWNsG",
+	"1u4LLFpMezxG6Yr58vUvvJHbHBP8QHSwBtuQxJ6ukzc/qg8PX6t6P3J8iM/488cDZ9m3yAAolxknB5gb",
+	"x/KEfAFjv09kIOWqqwn9uKOCpT4IjDj9SOAozouIrQCWgjIOiZliRZJj2/mUP0jTjMaHnFlM11QEm+yw",
+	"E28LLioHFh2Gt/2cF32OEX6zxdXsXN0mZQ8Ukg6SZVtit93r1eIauAiE6utieYGleNlS5oCvcNrbjW0z",
+	"fMsJ+sU8lgXWkL5iYpZYQ7GpVQSq4GJhUO+K3Gxy40OMyvxS90lWZe2GuMUdW0x1gHlZlzy9zEytNZDw",
+	"Io8pa61q9qTkowNzS9rCDw/J+LBX97PUXAOMN5MUoL/r2r9LrBoRHX/nWjBUyjoWiRY+J4HA7ame+c9F",
+	"vKPcomGYtvjbH9a719Ds9tjNWAoYzSI7d/ilNoCPv8M9PdqV8MdShR4WdqY9yt8RBJhaTyqF2N0mc1ZN",
+	"SLSHEgJ8UcAS5YdYoLs0Iw76k5QxiKXoF9U+5EudnKmYWCIXmMasRm9K53G+efF5DvMIq4WgVCwEDla7",
+	"UrFNvDZEcVOO8rf635zI810xroqg7yH15XtGFO5R5bJ0Zubt8mo7zswaq48rcqM1xcAtnjPR5ikp56v3",
+	"E3EWaWWrCYttTeFyhokIDlYFC4QqG6oeL1Db3sAA67eAkbRWEyyFr4MDT20133tmYImWmR/WLYH5OpZK",
+	"V8X7oMr17Tfnmxc7SwEGKlNTM8yHdSk/h6R2DBM4rYWdtZr68tFqbNjT7fyOMe3gsk1faNnm6MC2DmmF",
+	"tag0UwPtqSVo6nDp8WxAlJ3pPcNR2oqP7V9VI2Wcq3C+310Qhm7z3Hg+Ymlw3w3vQseaRcwkNJeSx6yL",
+	"MQ7mBhAXf/ss7pJyU+r6y+Ue1QeI8NabiE+t7aoP8H9AnFUgDn4/ItAaLtwf7yhX5RIOebNFoTRay5sX",
+	"4DxCPlFNeKGNJRVPCPXoOowN5vyRpWFrXZvd4RB8dU+2u95v3Y+2xgPP2WMSMxzm9RcRSwJT5Cxty6cz",
+	"S7U7VG7/fnt39eIoDhVzjPkCSjhRQa06nrbhf/Mo6ltb4ZQ5C8rZRoWeazvRjEvo554pAtYPqJho3n2S",
+	"X6b76rM0xwEOmVzo9fLE1JLmLZHfTbvlM0R2HnA9QZMiFOkbjprJ2Ue8pDhkrn2vKiQ32KRMkKAz+H3n",
+	"hcWuirZKa/jnr6219+GVdRDFnQ7RPj6n+iIXWfyuixwLqO6HWPL53BLdFZyqtZWo4CiiKRetuRDHU5R0",
+	"/YZdeRHYUgNMN2LqixsHxISAgIQ6MTthBFdAGJLQVJAyEZagJbFMcPolINZ1r/jeha/2BM1WrUruUWsm",
+	"cjPvPk/p6HuUTt5cP9Jt4K1F0zEX2Sbch3HvdWl4gBzp4b1zdHgXTVDMHiGjnhOTEFSOOK05gKxOaZv2",
+	"X0qeKRLAevuNJB+whSzvU1QKvI6N0MGDGfzepaWOPX/PslA9mPMB5aE0x8ntsCcs5MDqUUeEYN8WaB1K",
+	"6CF16zuGe1jb7bXgnrdR3+899LwRDp53fSsV4reFiBcmZpnFli/VtcZljz+v2IBtlmZDhc6PQLG1oxZd",
+	"qqcSH1DPo0rbTzMom1W5LbU8GhMeYF3uKrJmszGlbW9xwap0EXkSnZVtvlJMVRuRSaBjHXhyuHupH5tp",
+	"g0HL4pZcyPABJ0FLFg4JspSK7TJl2YYfDn5LvXCW7sdV6ihQXVme4mKH2n4UvRxAuVt+T5KFHPwn0elH",
+	"1kadeuwDSBLIqwchls7/Vr6qFu1jblP5Ll5fg7YvtWbVUxE+fsuyFOpfJlIL/04eDgwl0QMGymddCbFR",
+	"pTWXCTgNLWi2oX81U5inHGR4brxV9cnyn3SpkR8mqsfDhw1NlRIqx4JgY4NZi9Ksxb7AbINPch9oErEm",
+	"PHeqx7iQp3CxwUGl5vk3UF9bCX24UuSWXgN8+DZ5m5QKpevypsgU9V5I9UYVI1LdKhOBMH+bvP/p6g49",
+	"C2JKEvEMb+j/qx/6gVsDkt9mnjc+oeEP//Nf/63+5vQj+WGi/jYXcz/8xlmivlKLLz+u90d+9R7a7oDy",
+	"KZmPv32bRCxdo9evbu+G6M8Sp+Huugz4CjoMSNvaeGB0QTAHvS+t45mcbhLoN+EDeX+OjOdG5Z5guMUE",
+	"65cN3yZyK+Q0cnr43WdihbC+mFT22wNJtwYeNdyaiBULNWDa9lHBfziFhh9wNN+j77+/NWv//vtFta88",
+	"zwuTv8836L2DOFSuQf5WW1uYo/fyrx8ecJyR9+g3RhP1+3u1u+8dBD/xtwlCG5IGJBEuSQIGDYYl86iY",
+	"aufozy8uLt3bP1+MFMqrYFBDdOfoR8zJyXSo2gH+KOkMnpOjv794ff3Xq78vbq8ub67u/nr19/fg8TCb",
+	"RRMuCFbtySukO1R78RKvCf/+ewgYKnZBbvoai2AFIyCcbDWcuNQVC9icaqhPACd0CpEe+QXeyIHlUBrL",
+	"0Xup9ubRhr9674byix9UsJzaucYT5gPg6RB9//3PlIti4Ebjfj27uhg3z/3l9tVLtbPlBjCCbVzoFiU3",
+	"2VFnl6Nq9YQU4hq6ej9Ef9M7kKkIKEk/qisihTOPSSQQNChLJKqiJIvjIXoOPv2YsXsU03uC3rd17nxv",
+	"VsG3SbBKWcIyuRQNGtcEo1aE0XvooPweSWskCcgQvWZxjN7/ZzNJ5b2p+DhEF0gKZcJFXslXwl1YXtoM",
+	"TYGsISoW7nx9GqqEMtXNTTBmnA+S0+m2PDiGWyQguCuDcIVsC1mQrYnkhe8rqR2phlGimKJfJeEkEtOQ",
+	"wDrNM9+Weu8Dwpd26jvnbfK+kTTy3jCFEnc2bbhwgfxSkKdgoHKpAhUlCUvwfIvR+yyTW77GW4RjzpBP",
+	"1BaClZDgWMeCfuc01gjRLO+BbHhxonAI8jvV464MEGxHfRxOkyBfUkXiGAcZjOinLFuuBHRWkztVHQSH",
+	"a5q4LIm3ciXpfQkeyWRTxgSCZyRVQXB0QHQIiRazSkq646EnTcA01nKfL549e3x8HGL4ecjS5TP9Ln/2",
+	"8/Xl1cvbK3hH6ihUxEQZxVLSSZvNeAEHI/UI25AEb+hgMZgMveFEtbNdgfJSljRBpT02aHfM1t1UtdGW",
+	"RISyJKIJ5ZLNlREIULuq6ZyjmlBPmAph1Tv23RBdK1+zkWWaGs/zFlckCfnbBDz2HCXkg0BckA3yWQYl",
+	"VlBOPw7KW6GjsWOoXIV8gPYhEfNxxZBasaQ4RdEwnsg5UyixGSuWlK8TXPOObtuvrg+g9R5HKQlYGpJQ",
+	"Mze5SJ+QBPlkmSV6RMk2pdCPJGJKsaDzSDGNs5QsUEIedVSICbZ7m6ggUi6w0vQkPwZFWy60+izigsYx",
+	"EkBOKVmzBxLCi0N0V3KKm7aqFzFJVcdAzI1HSarhb6X2n7drhDUEK5wsQfYmoQlDAHwLEV6qu6J8eIDm",
+	"EVYvx9CeCzmNcjCEOQDQA9Z5m4CXPucbenj9sDwXefqPK8YJijHXx14+Ia1+qXOTeynn1UzUUbPpFbIs",
+	"hvNhbxPJejghmhHLTwodoB4DiDdziiQJiT7hKOMkVBg1nYxgNyQ25vim6DyPUbwOJWVW6Qp6g2pFYbD4",
+	"dUfP1BpVtWjrIMAGZTtRpBnRtgXeK6HPxm0HC6igViq2+Q6KCoAwBz4y9jzdsNwUNsGbTUyVbfpMqtHQ",
+	"+e0DXm/UXVV7l/08vk0uAWyuXouwNvcHW6W5v4BPklJIEpbS3NqmyFcqd0oigDIFs7XUjHOGqBBJmkt4",
+	"KQ92ADv1Tj5a4bKN7u/tnPYFvpcmrcGmvL4/N0GdCM4KUN5BkkSBEPA9QTFLliQFwlC0KzWONy+QT1Y0",
+	"CcvZUt9w5OPgftjE2yakPXA3H2OBHtZDRfyO/BOCNfVfbAN/hISLlG0dRDkbqlBm9XdI1N+Q3CCtA6eU",
+	"52D+Bv6gP0j0dFAg5SUVWzULEejbTSb0wmmirwaVYrakDwTsL7AzvkM6Gm8YsXQpX1Sjc1MBW7kAvmsh",
+	"P+2Naae+hkenrdm4YLpt8wIOVYIl/13cXf1/d+qEHckY8Xbx/Jebi7vrVy/RtyYTRH0/4985aIMTGjgo",
+	"iAlOz0EXMVujrrRyh8ybF1p6KMkRSd4nH9f7BzuXh5tbVg67N9hrqSv2iNZS9Akq1VRaXfc58hylEYJD",
+	"qLADgN8LGqtFqQgqC0DGr14ApJOLBgvPlkfUuwB9RbrVgFZNN5MtolEOcRt85Tj+o3JnW5lcZ6/Qhaeu",
+	"TeeSHHdZjZKjTxc9hq9Zc/UPFT8NZtkugkLtb3yi2LkFAjXVf4zUKZj1u9q+FtZKsbiKZAJebW0S2mII",
+	"wAuSR1YaXVqIBjyUkv9LerdImpaZd4ibls4CRZLR5+HVln6LvWevNtXeY9Lm3UrRQahUTkyp/nBjaJs+",
+	"vxr8vIqiLsLr7Nvd4xw6TWgXZQ2ruvfV1hju8zHYRrXwnWuthz7ACovuT8JUHCpSiXVafDu3bYZ/9F1w",
+	"s8xM98KbtbQd+wQFtT5LSnWw1As7GHQBer+YmHKpp+bdTVPtN5ET1885OKJNASbHJNHmQcOtftXKE+bD",
+	"D9fPz9VolJuWG47JX9aRUkP00mR6YOUzM8aqkahIKp2qUtkj+BSL2HwrEytDM+g8vLu2x8ADNlgMpsOx",
+	"8hP16952jkY9VAHTDWovfISKSp+6AKk0Ce4HSa1l1eEQbVKiijNqltm3ZaPx7z7SpO2yrdpk6xAQ5dkW",
+	"ILopwUBWg4yTav/Irt21NHo9Rx76Fj7qGNlmr+bvehxCpVHYgcvbB3WtpVzrLfdwSnJ5CY0q1TklTDvl",
+	"CrE6RNfFEsE3RFXsVR44yHPfVn7/tEMNKdWXPq6YKno0OF0K0x5tWK0CV7d43dPK7dEMWx2JSTEGcHbu",
+	"pgpeCDi1wVMKu9gTi/TtRml+HSpb1UyUv9L4OVckJd3Gn4nKaNu4VjhHcyuclRwRtYPsMbGADd/gOM47",
+	"3JduOltALiLVDlZWVQwbCD812OHQlCLj9iaaXWBuUvYbCbp3UcWnSMaRMPMC7zpx/cyxIM4bp0IKnI9j",
+	"nASKd2O0ostVvEX4AVMI6Cv4V4IwUkWDDCs8z13ZHbCbyeRcZqoik2EvhNCN1zHapPQB4lfXeElQSpaU",
+	"i3Rr2KjqMxey4J6k5jcTFwk2ZPUnkxl3XlzXm/ADEkXyLE3I+j3ZCFD0Cu6/yWIpwBQkvBXfKqCk8X7L",
+	"hihXAF4ZNG2rx41Fw0w9ICqCRvcAy+zb54LKjH8o08Do8uU1Mm4aMBOqpJeQTi6b0Mq7R5GxFmFxXIMm",
+	"bz7Tw5hRsTHGSm7uVQ/izjcpJALTeH/r4OIWVdvSNBph94ID87wZYLFhu0qq7i3JVSW+SHvzv+Hqaj6k",
+	"/F5yx59+dEpxCl4rO6lykG/gfa5RUqA1C+EuucNkk7PCS8e0jkr5bMzosA0lN82SnctSkZcgmlX0pW0Z",
+	"lUDy/TWY/Hx2uA9U4NlfmH/9vM/j4FuEjnby+ad7iEGV66xLSqW6fTqfTvF0HLlREI3daTQl7nwyxi45",
+	"9Wdz4p2Op/5o4Ojb2cVg5o+ieTgh7skYe+40OvPdeTCJXC8aRSeRF53g0Wiwh8vZ7jVt9zub8y9CKgKc",
+	"QhUkqoy3I1yFAkxFMEDJMV0A2vBMq6CkSp5a3pu45qRWZtYeTurn+UVei19at45peqXbptrrAr+3Z/gL",
+	"uGV73RDlNhpD+noWlbrL4wRdabWw5pg9r+teLFF2NDhAGFdD6MD4JWu1kAhOss1hZlyLeVRaEfmwyZIl",
+	"yVeUxxjZOeLWwIs7lGQY8YkA/665oaKDTm5oOJwXnQbRJPLcMzybudPIC1w8wp57ik+jSTTHYzyb7cHh",
+	"ntsp8KtyOAXTwRzOlHWq87UlaZKnulOUgC5t/V5+og86zFOejdLmlPtJKQE4UcGHUifHgqUoJThY6VcK",
+	"ba3EoS5eX0MY3gpzFJBU0EiihWSeSYjw2+SebJvaHntMTOye0fcwh/gToy6V7qdUSJhynclBI9BaqgHR",
+	"a81YpEZii6fq2Kp/Ktb8ZMJdkmZTXIUmZdqt/FDcj4dYYJX0oS+5Fuhh9Da5p0m4QGq73yYma2PxNnHB",
+	"0F2gYsZSPPRC/o3KOOXiTKxYSsXWlTMt0P/813/DWe+jWOWXqmumuEG/Q/mpFYG6w8YKMjsCH/kJbu8L",
+	"MioNbucodY4R6y7frfwBAv1RKc6bl66Mwe8GUY8ZJ07utaZpJY3BBLmCLFzSBzJElwABRDqr+ksq2lyX",
+	"o2pqUTmYe1zmq+71KjZdMAjr7r7Nb3czPJmIbM3SIZi6sYIbIlJKDE8OsjQliUBFQVjJj2vhnE6ugSoB",
+	"kRezysNOh5CvC+/p3Nl87Zb8BLPJBwWWNmJJ7bGfTVZYaSnxrvtNs4kN8DxpiW9SJnkTd9AIQSAOgYSf",
+	"sQ7srgCZF9iqOwfeSRh0KuKoP1eodc1v4QFB3gj/yRxATliMVxD9JRY4ZsuMtNB8vp+7Cb9+ytwENT8o",
+	"nwWgmINYLFV9FdreQsGlQ+wkY3AfwEw889dUCBXJD3krgq4hI0ZiR5usBd01VDff+/lHVD2RpvpfQJRz",
+	"P07SB5P+A5BdP5fKB/lAgkyovgH2a1qpmKzl7DDAkR2Lfa2Be7IF72qPR83tTY9H1dVKPwOD8hsSZCmn",
+	"D6TP44BAUGt356OQttvzuVv6kQyOxOB1HHqVy5svAc3zKm0DUKqLIg7KtRN64TwaBe4o8CN3GkyJMoHm",
+	"/lk0Ds/wKRl5A2cQrOXDLF2azJ4CEYZ4Q4eaGwwzTtJhoUkNtZowtHfXuVyHpQoRi0FbVly5tMRiMA7G",
+	"ZOxPsHuKR6E7xdO5e4a90B1FXjAJvGgejkfV3oR53VNj7p1FZ8HJfE5cn2DfnQaB7+LTUeCOJ5Pp6ITM",
+	"Q382V49vUhaYko4efKMEXgCVndQ3pd8tlLYYnASjaEI87J5MsOdOfd9z8eyMuF40w+NgHp74p6dFRY3F",
+	"YI5PgjM8Je7UHxF3Go6wexZNztwJnkaz6CQ6xaPx4AmywrDEnbkG/FznNpZy3M1FxrHkSCkT6zfFprvT",
+	"ECTWg4vgbrshfUSJlLKmAPWD0gBxApLELjFKgx+DQmFOgKFiu+iTcwb570CsmmH/9Zcfr25eXt1d3Q4v",
+	"f/7l9u7qZnh7efHzldQR9jrrYjHdhw0AHutI1Y6zSO936Uiv1Bfth7rrQB+VFrDZkETK/1LgGegAC8iO",
+	"C6nS/h2pg6s/JAIP0Z9orHoZsbVPEzJEV5BNDmBKOfqYSrmf6NCNt4lIccJxUA6YjXB+0y6QIHHMF+pe",
+	"j3IUM5NgB9/ArxCFJh+XQEnNRQGvU9IvCmtBPrOGtBmV1yUVaZxo2IyX4TZYkTCDTMGy8wGqmZskt/IP",
+	"ptasfD5CKuX5+uWfXkmrlqXo6ubm1c25STpnSYgUKDQNlaoFK4aSfphL+4okYogsyHl5c3Vxd4W+BcVE",
+	"ArBmKXGQcqqH3zlyvjacdmy/PL/6+eruykFvXgxv7y5u7vRfr16r/GXlrTF5zCvtrlF7la85X7KcHZaq",
+	"s5ZNoJMKNtNZG+Vtwz7LBOJsTXwWbqHH8TeF752lEhh5fLYl3V3cXS0arZJxokKzICXFQf5WnzJL5d8q",
+	"wxgnCQS8mIP628XNy7wsOuU667FYTOknyEdsA+nlq+dXw4vnz+Fw236/uXrx6g0ADiGhqrABZGFRjpaq",
+	"iML36C+vfhxeXry8vPp5UWzPI05KaeFSNQfsvjDI65OYJUtugrNM0I/yrVc21VRtlNt/jvIACspzsqbC",
+	"QW91qfa3A/DC6aanAAp0VYAaFkDbEi5Nt5B/eU8TTSRtJwc/wo44IOlYlnJFIOpKAL4slwax+flK3Gwv",
+	"vx5sV5cr77iuOw1id/gYwOTkNSEeVywm56gqJ3VKu1ipFs4W6HcFjjVhUCRQBUJyLkeRhWFeLfPB2/tN",
+	"CNYWKeHM17X7WiAhOI2p5BIYyTnz6x/4XbIawXWqMfDz1qjD8KgQlyNglJRQ8J9LggYXfBybFRV2PC1J",
+	"FaArVVCka5+/KBXsSqhjqT0PrRBFhpe1LCklnGVpQGh4WFDlacutoRUGBzXML2C61apu3YAeHv952hb/",
+	"aYvrOEcJK0GfBiv6sCMYRz9z1OvXchBQpQoElGEwlQaMfkcFWhPcGikfZnnrsf1o7ro95fOoAJJEpFvd",
+	"r/oJEP5vdgGpkNl+YHwlf5Fiwh2WaJvLyBCYceW3OW2m48V4lDttqt0q1A1ylMXxNr+FCaEah8RT662m",
+	"KUxvHDjHcQOpK388CWbRbOzO8NnEnfoecc/wdOLOgpk/D71oTMAro1SJxUAqH0qdI9p1dhKOojPsBe4E",
+	"3DTgNQs94p4G42jqn+G5cp2VuHzv+0HzTvme0KmyYVvMUV5eeJAbQcU1Q6tPoVz+Vh/4QW6GHS4GhXoV",
+	"j5JhUUq7PJr/YS+3g+UCu9sFYan9V7uIaPgZrBaCZeLPGAXwFQKyurOcazbFodekjq2PZee0purETZYk",
+	"VBUeAcu6Xe8Ue4JgSb9xqpk30nypRqN97sSbf8nl36Vchjd0ZVjbjOaxZ3mjtf0Yc5NQd9wS66e+BJsu",
+	"947rGTbSlcm++yagmbevzdFyk/uOm4Gu2Q9l3abm3Vdg3fsXA4DqDbQcq29qDko7zeRvnYO5Lw16muh6",
+	"rR/b4/Lzyg5fppJDzOC2wNJXRMfrFAJiNJyMoLyh9UpdFefhZI0TQYPiGDvlxPG48FeyH4qrXW6wx5CS",
+	"3ahofwGoxGJGjO68s4XnLTzPmBGgOU/DsT8KZsT1TsJTdxqGU3cejMauR0b+SeAFY3+OVWtheHwUePgU",
+	"nxJ3Enm+O53gmXvm+xN3NiZTPCYeCUE5p5yZGkCj4WQyHLkFZrg/6l7L7vXtK/WsUa9vdK+8NU1K/cvG",
+	"8IVpCzP2pmdFhSE1OpQ0r2LMYlD8pEcvyt/rPeOmmy108tdhnPqnFdZFcd4dKhkafKBbRJjz/hIiwsKx",
+	"95AWeUL5btFAOVN16XQKWF0waG4G9cggaXqTCajMNkQX1TT9orsJJLnl+p8qV/s2kQgR6jqaVJUHq2Tg",
+	"U9F2pZAvZy9Zo4H7cgKmI43fIk2qUPKvJST+pR7/rt1WBj3sMsageFu0U6wl8UVeEsBPGQ4DzIU6Av37",
+	"mxi6pgU4yTiJWKpKORiGG9AwldzaG46G3tB7NjrpHbukW+gYMHUZlnKrZ3DxuAWtfh6/1xIL8oi3ZhXj",
+	"2Ww4nk2bnTOMk0/5ycJRNMazwJ35HnGnoRe5Z9HJ2J1EJ5GH52QajEaqN49h+OZtvpE8m6tzzr/UfbZr",
+	"McG19SdErDG/l8sFIGdyy5ULTOBUFIG8ehRdU2qw+PWdM+AbEtBoSzcp1A8tHtLy9Vqi1pokphFRSoIV",
+	"CeMxz/yEFKCKFEcRDTRy/JQRXmr2dK0FRtG2aDEYRR4+CT3fPfVHgTwZ4p5FHnFn4Ulw6p/heeSNyt2N",
+	"9KpBOd5XfBsu2y2rDd18CVldYuE9A4Ib5bl2y+l6OTLu6LqyH02Ml2k33W7GNabdS57WIfhygtVazazd",
+	"5VYH9HgOtz+8FVOrQNciVmpPKXulou0XXYXHnuc5/awZTWuZnE5zmqooGEMjYgdN0U8/7uDN4enZfIxn",
+	"U/fsxJu60yn23bOz+dgNg3A0mZ3OTkdYWTkqEZN+LLHMBiem/EHyNBoXgEH7h2CTlYE19s3Um58U5jAJ",
+	"abaW5CZ3S9ok+ulNyh4o1DVMlhqVJPcpWTsXgZBKjfwC+jkZhIO6L3vzxTqRdPPHHAO+BINs8K7+nLLS",
+	"t3xXvGveQzwvzghxJBUnl8+YgNSnIbqITZzNGswc0+ldmyyq5RX0qLKz03Kdvk4+qr1G5vFFaSaVwADF",
+	"f6TVFMfo21ofiu9UjwwJ5TniJI4c+G/xoqMrBZWGgpL/bL3OEiq26v2EJaZwIgSMqShLSA5dUUgJbYtg",
+	"0mBHcLXztDqs9uacX06QFCfWBhuvA8cdW8udgTMgHzYxhMIbJmJdAt9/DfwJi7B1Hv1c903l2CdJJecl",
+	"AtReA1xQ2B/fvv1KIjvfVLuszomoagNqCddTMgcp41x3CLTZaM0mynUzLWJpcJ+/nVcDurn4W7sgL7d9",
+	"H5Q7FoCEn/heNMNnxPXwbOJOgxlx5+EJdsf+SeQFo/CUeKPWzqiFZCcfRIoDUfvWMGADMOWbzI9pUHyG",
+	"TiTmo0lOaGyDqZuVt5U0Bhdf3ZNt/q1mlDpbZvCcPSZQDs4EKwyKc9Rkd/v327urF3srATlv2JH0YB77",
+	"EtK/XPW2p9S3dJrdIfttjV6fFKRQB2EvU6nZw/oLCbhG6f1dYq6+b1Zpd657/CRMQBchSMxgS1WjRflu",
+	"w68pEXev2rS4rHeb7XdQT4zFqE1iDcS4FWyzIeE5ep0SruM/1Q1ivdaGLvHTFS4syFMr1f8+riz38ec/",
+	"qTrvoU1FbB05Skkfzc6x3YXwv3KnkdagZKnG6aKDqnmpLglFH0jSk+6LmoWWIovNFvu1tr7/uqb4o0fx",
+	"rHPevJc+U+PsO+5na7LsSyg3b16U1Zo3NQjs2k3einuHTqPaY+dRJ1U3RovaosbeS1np4PdfkNfXe8B/",
+	"Lqu1lckV8TqVmJ62vIvS7+2JF/8UBiigod34VK3dpeFZ62pfDuXocuP2vDiydb23XaNpVC531F8MLsIH",
+	"nATqxsvaVT+/9lLPQ0v/fQ0vQOtu9gT7+CV40kfNA3oYW7aCRG2M6bMVS6pysY4aSf/LG3DCAkr9N7NY",
+	"VIqf/O7LneSpGZ1BA3/IqihwVGnKUlUeZTbxHPW56UEzFoTkWDpJ/pfNMsWhZAXKcDQte43BDW17JabV",
+	"qrDANPl3mn+pxpeDSoGW8d5FVnpzv/9o0uvO8ipH4HR/Uz3DTcGIgK0JEmxnERWgoUofVyuvu12xR11z",
+	"g3wAhUw3Nan1cXXgGeh3X755lhCZ3tKKB67YI2KRIAkiOFgVLVchag6S9yX7slXjq0H8xEwZZcz93ppe",
+	"Hoc1WptDmgBSkqoQmQDHsbrQzlfYOzmtUHzyI9Jl4lWb24GjGmouBlj/z5Xsyp3K/5zJ/3j5/0YjWDb4",
+	"kQ8EpxJAxELijuanxJ+R+XguWeSGhXywmMitBVf24C6Fxq/7gviwPhTA/vNAjLFqJ9yi2lkWmMckKzfa",
+	"Xjrbf1Soqpth1Wj+CMzrhuDQxk6O0hSUW0Vwe7l1ENkcYdMOyUGp2lAHceWVVFfTJBW7uoYu8s7V0PC/",
+	"1o2OO7rDfR4MnH9vXmtECsipOREclQLBh+had8JH3+btId68gIBi9ph8V/Qq4vQjeZtISaomUOVR1aQm",
+	"nlk33bfFHrfs5D93NfkeXTBxHBfRFbtbff3R2l726anY1sp1hR+Ig/KmT9qDE8RZ2O6wP2Zrkdr1jgYZ",
+	"eoYzjeoHXvGohiwpwmZQSzxgH0+w3L59boEaOPD026ByU7tKVXRUaAvQPfEcSjdlKVSbYomD1jSBfZB8",
+	"ZI0/qL9TopvgtvmKCtZFigSXvRb/Y9mjVF2MzsdCLXgKjoZyFk1rVtdR8XCNPxwDKrXFT4Dqd92mATCt",
+	"V5eGXgZqf+3HbqV/1SYNANJn7EIDR1er+dOuEqnG57h+pdC0zmzDfq5Qgc+rHNjY5u+beuRwevv07tlI",
+	"xx9HY+zhmTsJpp7yeczxZOSOToMzMo684AxP9yGd5oF/XbqR8CCM3rzovIdqI5wa6japhm36Ew3b9KSZ",
+	"xqD/PCTT2showx4h8VHqS4gmXEgbkEWIrzIhoIuvAPOlZTkRS4MdZb7+ABTLNrsJdjbB82B8StxROJu4",
+	"Uzwh7lk4OXNP8CSYBKd4Go32knUNbPvK9Mo2RyTXT8WlFtANp8sEQhsHi1/fyRP2MacBfHinEjsMhWVp",
+	"PFgMnsGxakDq2HuZJwEnYUcdCbLN844GllhJC1ko5235nibvdwIFEgtvrh5N3aDYxzFFkTtLIBdDtZY9",
+	"vFsRa/hg8WrjnFog0uV5obsSEH8xRHEX13z3TxKv1GanBK4Dcjuu4XaWZriQcxRDFx6jT+8+/d8AAAD/",
+	"/w==",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,
