@@ -189,7 +189,7 @@ func TestCreateRefusals(t *testing.T) {
 // TestNetworksOfClusters: without networkid a cluster gets a network that goes
 // with it; with it, one that stays, and that nobody else gets meanwhile.
 //
-// Keeps: §8.4/network, §2.6/network.
+// Keeps: §8.4/network, §2.6/network, clients/networks.
 func TestNetworksOfClusters(t *testing.T) {
 	t.Parallel()
 	c := demo(t, nil)
@@ -283,7 +283,7 @@ func (c *client) kubeconfig(id string) (k kubeconfig, text string) {
 // refused while the cluster is being made, to others, and once it is gone. The
 // database has no key of it in clear.
 //
-// Keeps: §2.6/config.
+// Keeps: clients/config, clients/config-same, clients/config-refused, clients/config-sealed.
 func TestKubeconfig(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, nil)
@@ -332,6 +332,8 @@ func TestKubeconfig(t *testing.T) {
 }
 
 // TestTemplates: what listTemplates shows, by filter, id, name and keyword.
+//
+// Keeps: clients/templates.
 func TestTemplates(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, nil)

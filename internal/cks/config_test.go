@@ -5,7 +5,7 @@ import "testing"
 // A kubeconfig is there once the control plane is, whatever the state then, and
 // until the cluster is removed.
 //
-// Keeps: §2.6/config.
+// Keeps: clients/config-refused.
 func TestCheckConfig(t *testing.T) {
 	t.Parallel()
 	control := func(p Phase) []VM { return []VM{{Role: Etcd, Phase: Member}, {Role: Control, Phase: p}} }
@@ -39,6 +39,8 @@ func TestCheckConfig(t *testing.T) {
 }
 
 // Which templates a templatefilter asks for, and who may ask for all.
+//
+// Keeps: clients/templates.
 func TestTemplatesShown(t *testing.T) {
 	t.Parallel()
 	for which, want := range map[string]bool{

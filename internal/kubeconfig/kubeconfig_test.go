@@ -75,6 +75,8 @@ func credentials(t *testing.T) cks.Credentials {
 // The file names one cluster, one user and the context that joins them; its
 // certificate and key belong together, and the authority has signed it for a
 // client (clients.md §4: Terraform's data source parses it).
+//
+// Keeps: clients/config.
 func TestFile(t *testing.T) {
 	t.Parallel()
 	f := read(t, File("https://203.0.113.7:6443/", credentials(t)))
@@ -107,6 +109,8 @@ func TestFile(t *testing.T) {
 
 // Each cluster has an authority of its own: what one has signed, another does
 // not take.
+//
+// Keeps: clients/config-same.
 func TestCredentialsAreTheirClusters(t *testing.T) {
 	t.Parallel()
 	a, b := credentials(t), credentials(t)

@@ -91,6 +91,9 @@ func TestNetworkIsLockedForACluster(t *testing.T) {
 	wantCode(t, err, cks.NotFound)
 }
 
+// Filters combine, and count follows.
+//
+// Keeps: clients/networks.
 func TestNetworkFilters(t *testing.T) {
 	t.Parallel()
 	st := storetest.New(t)
@@ -148,7 +151,7 @@ var someCredentials = cks.Credentials{CA: "ca", Certificate: "cert", Key: "a sec
 // The first credentials of a cluster stay; their key is sealed, for this cluster
 // and with the servers' key, and they go with the cluster.
 //
-// Keeps: §2.6/config.
+// Keeps: clients/config-sealed, clients/config-same.
 func TestCredentials(t *testing.T) {
 	t.Parallel()
 	st := storetest.New(t)
