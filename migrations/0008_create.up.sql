@@ -44,3 +44,8 @@ CREATE TABLE IF NOT EXISTS cluster_credentials (
     key_sealed  bytea NOT NULL CHECK (octet_length(key_sealed) > 9),
     created     timestamptz NOT NULL DEFAULT now()
 );
+
+-- A version that was deleted; its name is free again. Clusters that had it show it.
+ALTER TABLE kubernetes_versions ADD COLUMN IF NOT EXISTS removed timestamptz;
+ALTER TABLE kubernetes_versions DROP CONSTRAINT IF EXISTS kubernetes_versions_name_key;
+CREATE UNIQUE INDEX IF NOT EXISTS kubernetes_versions_name ON kubernetes_versions (name) WHERE removed IS NULL;

@@ -278,6 +278,16 @@ func (c *client) kubeconfig(id string) (k kubeconfig, text string) {
 	return k, text
 }
 
+// decodedKey is the administrator's key, in PEM.
+func decodedKey(t testing.TB, k kubeconfig) string {
+	t.Helper()
+	key, err := base64.StdEncoding.DecodeString(k.Users[0].User.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(key)
+}
+
 // TestKubeconfig: it leads to the cluster's endpoint, is the same each time and
 // another for each cluster, also while the cluster is stopped or scaled; it is
 // refused while the cluster is being made, to others, and once it is gone. The
@@ -296,11 +306,7 @@ func TestKubeconfig(t *testing.T) {
 		t.Error("it changed")
 	}
 	db := connect(t, l.url)
-	clear, err := base64.StdEncoding.DecodeString(k.Users[0].User.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	body := strings.Split(string(clear), "\n")[1]
+	body := strings.Split(decodedKey(t, k), "\n")[1]
 	if n := ask[int](t, db, `SELECT count(*) FROM cluster_credentials c
 		WHERE position($1::bytea IN key_sealed) > 0 OR row_to_json(c)::text LIKE '%PRIVATE%'`, []byte(body)); n != 0 {
 		t.Error("its key is stored in clear")
@@ -363,6 +369,46 @@ func TestTemplates(t *testing.T) {
 	} {
 		if status, a := ann.send("listTemplates", strings.Fields(params)...); status != 431 || !strings.Contains(a.text("errortext"), want) {
 			t.Errorf("%q: %d %v", params, status, a)
+		}
+	}
+}
+
+// TestVersionsAreManaged: an administrator adds a Kubernetes version, disables
+// and deletes it; nobody else does, and what a cluster has is not deleted.
+//
+// Keeps: clients/versions.
+func TestVersionsAreManaged(t *testing.T) {
+	t.Parallel()
+	l := newLab(t, nil)
+	fresh := []string{"semanticversion=1.35.0", "mincpunumber=2", "minmemory=2048", "url=https://example.test/iso"}
+	v := l.call("addKubernetesSupportedVersion", fresh...).object("kubernetessupportedversion")
+	id := v.text("id")
+	if v.text("name") != "v1.35.0" || v.text("state") != "Enabled" || v["supportsha"] != true || v["mincpunumber"] != 2.0 {
+		t.Errorf("added: %v", v)
+	}
+	listed := func() []answer {
+		return l.call("listKubernetesSupportedVersions", "minimumsemanticversion=1.35.0").list("kubernetessupportedversion")
+	}
+	if list := listed(); len(list) != 1 || list[0].text("id") != id {
+		t.Errorf("listed: %v", list)
+	}
+	v = l.call("updateKubernetesSupportedVersion", "id="+id, "state=Disabled").object("kubernetessupportedversion")
+	if v.text("state") != "Disabled" || v.text("id") != id {
+		t.Errorf("updated: %v", v)
+	}
+	if status, a := l.send("createKubernetesCluster", append(l.ha("x"), "kubernetesversionid="+id)...); status != 431 || !strings.Contains(a.text("errortext"), "is in Disabled state") {
+		t.Errorf("%d %v", status, a)
+	}
+	l.refused("Existing clusters currently using the version.", "deleteKubernetesSupportedVersion", "id="+l.cluster().text("kubernetesversionid"))
+	if gone := l.do("deleteKubernetesSupportedVersion", "id="+id); gone["success"] != true || len(listed()) != 0 {
+		t.Errorf("deleted: %v, listed %v", gone, listed())
+	}
+	ann := l.account("ann")
+	for command, params := range map[string][]string{
+		"addKubernetesSupportedVersion": fresh, "updateKubernetesSupportedVersion": {"id=" + id, "state=Enabled"}, "deleteKubernetesSupportedVersion": {"id=" + id},
+	} {
+		if status, a := ann.send(command, params...); status != 432 {
+			t.Errorf("%s: %d %v", command, status, a)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 // EventType says what an entry of listEvents is about.
 type EventType string
 
-// The types of events. The first five are CloudStack's; it has no others for
+// The types of events. Those of commands are CloudStack's; it has no others for
 // what they tell, so the rest are ours, named in its way.
 const (
 	EventClusterCreate EventType = "KUBERNETES.CLUSTER.CREATE"
@@ -17,6 +17,10 @@ const (
 	EventClusterDelete EventType = "KUBERNETES.CLUSTER.DELETE"
 	EventVMStart       EventType = "VM.START"
 	EventVMStop        EventType = "VM.STOP"
+
+	EventVersionAdd    EventType = "KUBERNETES.VERSION.ADD"
+	EventVersionUpdate EventType = "KUBERNETES.VERSION.UPDATE"
+	EventVersionDelete EventType = "KUBERNETES.VERSION.DELETE"
 
 	EventClusterState EventType = "KUBERNETES.CLUSTER.STATE"
 	EventNodeAdd      EventType = "KUBERNETES.CLUSTER.NODE.ADD"
@@ -27,6 +31,7 @@ const (
 // EventTypes lists every EventType once.
 var EventTypes = []EventType{
 	EventClusterCreate, EventClusterScale, EventClusterDelete, EventVMStart, EventVMStop,
+	EventVersionAdd, EventVersionUpdate, EventVersionDelete,
 	EventClusterState, EventNodeAdd, EventNodeRemove, EventJobCancel,
 }
 
@@ -73,6 +78,10 @@ var Actions = map[string]Action{
 	"startVirtualMachine":     {EventVMStart, "starting Instance", ": "},
 	"stopVirtualMachine":      {EventVMStop, "stopping Instance", ": "},
 	"cancelAsyncJob":          {EventJobCancel, "cancelling job", " ID: "},
+
+	"addKubernetesSupportedVersion":    {EventVersionAdd, "adding Kubernetes supported version", " ID: "},
+	"updateKubernetesSupportedVersion": {EventVersionUpdate, "updating Kubernetes supported version", " ID: "},
+	"deleteKubernetesSupportedVersion": {EventVersionDelete, "deleting Kubernetes supported version", " ID: "},
 }
 
 // Scheduled is the text for a job that was accepted; id is what it acts on,

@@ -110,11 +110,13 @@ type JobResult struct {
 // Classes are CloudStack's class names for the commands that make jobs: what
 // clients are shown as a job's cmd (cks.md §2.3).
 var Classes = map[string]string{
-	"scaleKubernetesCluster":  "org.apache.cloudstack.api.command.user.kubernetes.cluster.ScaleKubernetesClusterCmd",
-	"createKubernetesCluster": "org.apache.cloudstack.api.command.user.kubernetes.cluster.CreateKubernetesClusterCmd",
-	"deleteKubernetesCluster": "org.apache.cloudstack.api.command.user.kubernetes.cluster.DeleteKubernetesClusterCmd",
-	"startVirtualMachine":     "org.apache.cloudstack.api.command.user.vm.StartVMCmd",
-	"stopVirtualMachine":      "org.apache.cloudstack.api.command.user.vm.StopVMCmd",
+	"scaleKubernetesCluster":           "org.apache.cloudstack.api.command.user.kubernetes.cluster.ScaleKubernetesClusterCmd",
+	"createKubernetesCluster":          "org.apache.cloudstack.api.command.user.kubernetes.cluster.CreateKubernetesClusterCmd",
+	"deleteKubernetesCluster":          "org.apache.cloudstack.api.command.user.kubernetes.cluster.DeleteKubernetesClusterCmd",
+	"deleteKubernetesSupportedVersion": "org.apache.cloudstack.api.command.admin.kubernetes.version.DeleteKubernetesSupportedVersionCmd",
+
+	"startVirtualMachine": "org.apache.cloudstack.api.command.user.vm.StartVMCmd",
+	"stopVirtualMachine":  "org.apache.cloudstack.api.command.user.vm.StopVMCmd",
 }
 
 // CommandsLike returns the commands that make jobs and whose class name holds

@@ -96,6 +96,18 @@ func (c *canned) ClusterConfig(_ context.Context, _ cks.Account, id string) (cks
 	return c.config, c.ask(id)
 }
 
+func (c *canned) AddVersion(_ context.Context, _ cks.Account, req cks.VersionRequest) (cks.KubernetesVersion, error) {
+	return version, c.ask(req)
+}
+
+func (c *canned) UpdateVersion(_ context.Context, _ cks.Account, id, state string) (cks.KubernetesVersion, error) {
+	return version, c.ask([]string{id, state})
+}
+
+func (c *canned) DeleteVersion(_ context.Context, _ cks.Account, id, jobID string) (cks.Job, error) {
+	return c.job, c.ask([]string{id, jobID})
+}
+
 func (c *canned) Templates(_ context.Context, _ cks.Account, f cks.TemplateFilter) ([]cks.Template, int, error) {
 	return c.images, c.total, c.ask(f)
 }

@@ -34,6 +34,9 @@ type Service interface {
 	Versions(ctx context.Context, f cks.CatalogFilter) (page []cks.KubernetesVersion, total int, err error)
 	Templates(ctx context.Context, caller cks.Account, f cks.TemplateFilter) (page []cks.Template, total int, err error)
 	Networks(ctx context.Context, caller cks.Account, f cks.NetworkFilter) (page []cks.NetworkView, total int, err error)
+	AddVersion(ctx context.Context, caller cks.Account, req cks.VersionRequest) (cks.KubernetesVersion, error)
+	UpdateVersion(ctx context.Context, caller cks.Account, id, state string) (cks.KubernetesVersion, error)
+	DeleteVersion(ctx context.Context, caller cks.Account, id, jobID string) (cks.Job, error)
 	Zones(ctx context.Context, f cks.CatalogFilter) (page []cks.Zone, total int, err error)
 
 	ConfigureSimulator(ctx context.Context, caller cks.Account, f cks.Fault) error

