@@ -10,7 +10,6 @@ type VersionRequest struct {
 	Name        string // empty: made of the version and the zone
 	Version     string
 	ZoneID      string
-	URL         string // of the binaries ISO, which is not fetched
 	MinCores    int
 	MinMemoryMB int
 }
@@ -32,8 +31,6 @@ func CheckVersion(r VersionRequest, zone string) (KubernetesVersion, error) {
 		return KubernetesVersion{}, Errorf(Invalid, "Invalid version format for %s", r.Version)
 	case !versionAtLeast(r.Version, minVersion):
 		return KubernetesVersion{}, Errorf(Invalid, "New supported Kubernetes version cannot be added as %s is minimum version supported by Kubernetes Service", minVersion)
-	case r.URL == "":
-		return KubernetesVersion{}, Errorf(Invalid, "Invalid URL for ISO specified, null")
 	}
 	name := r.Name
 	if name == "" {

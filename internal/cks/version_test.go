@@ -7,7 +7,7 @@ import "testing"
 // Keeps: clients/versions.
 func TestCheckVersion(t *testing.T) {
 	t.Parallel()
-	good := VersionRequest{Version: "1.35.0", URL: "https://iso", MinCores: 2, MinMemoryMB: 2048}
+	good := VersionRequest{Version: "1.35.0", MinCores: 2, MinMemoryMB: 2048}
 	for _, c := range []struct {
 		zone string
 		edit func(*VersionRequest)
@@ -23,7 +23,6 @@ func TestCheckVersion(t *testing.T) {
 		{"", func(r *VersionRequest) { r.Version = "1.35" }, "", "Invalid version format for 1.35"},
 		{"", func(r *VersionRequest) { r.Version = "v1.35.0" }, "", "Invalid version format for v1.35.0"},
 		{"", func(r *VersionRequest) { r.Version = "1.9.9" }, "", "New supported Kubernetes version cannot be added as 1.11.0 is minimum version supported by Kubernetes Service"},
-		{"", func(r *VersionRequest) { r.URL = "" }, "", "Invalid URL for ISO specified, null"},
 		{"", func(r *VersionRequest) { r.Name = " " }, "", "Invalid name for the Kubernetes version (it needs 1 to 63 printable characters)"},
 	} {
 		r := good

@@ -62,7 +62,7 @@ func TestRequestsReachTheService(t *testing.T) {
 		"list zones":     {"command=listZones&id=7&name=n&keyword=k&page=1&pagesize=5", cks.CatalogFilter{ID: "7", Name: "n", Keyword: "k", Page: cks.Page{Number: 1, Size: 5}}},
 		"kubeconfig":     {"command=getKubernetesClusterConfig&id=7", "7"},
 		"add a version": {"command=addKubernetesSupportedVersion&name=n&semanticversion=1.35.0&zoneid=1&mincpunumber=2&minmemory=2048&url=https%3A%2F%2Fi&checksum=c&directdownload=true&arch=x86_64",
-			cks.VersionRequest{Name: "n", Version: "1.35.0", ZoneID: "1", URL: "https://i", MinCores: 2, MinMemoryMB: 2048}},
+			cks.VersionRequest{Name: "n", Version: "1.35.0", ZoneID: "1", MinCores: 2, MinMemoryMB: 2048}},
 		"disable a version": {"command=updateKubernetesSupportedVersion&id=7&state=Disabled", []string{"7", "Disabled"}},
 		"delete a version":  {"command=deleteKubernetesSupportedVersion&id=7&customjobid=" + uid, []string{"7", uid}},
 		"list templates": {"command=listTemplates&templatefilter=all&id=7&ids=8,9&name=n&keyword=k&zoneid=1&page=1&pagesize=5",

@@ -13,7 +13,6 @@ func (s *server) AddKubernetesSupportedVersion(ctx context.Context, req api.AddK
 		Name:        p.Name,
 		Version:     p.Semanticversion,
 		ZoneID:      p.Zoneid,
-		URL:         p.Url,
 		MinCores:    p.Mincpunumber,
 		MinMemoryMB: p.Minmemory,
 	})

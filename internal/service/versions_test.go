@@ -10,7 +10,7 @@ import (
 )
 
 func newVersion() cks.VersionRequest {
-	return cks.VersionRequest{Version: "1.35.0", URL: "https://iso", MinCores: 2, MinMemoryMB: 2048}
+	return cks.VersionRequest{Version: "1.35.0", MinCores: 2, MinMemoryMB: 2048}
 }
 
 // A version is added, disabled and deleted, each with its event; one that a
