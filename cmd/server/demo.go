@@ -22,7 +22,12 @@ var demoOfferings = []cks.Offering{
 	{Name: "custom", DisplayText: "Custom size: not for clusters"},
 }
 
-var demoVersions = []string{"1.32.9", "1.33.1", "1.34.1"}
+// demoVersions are minor versions in a row, and one that is too old for more
+// than one control node.
+var demoVersions = []string{"1.32.9", "1.33.1", "1.34.1", "1.15.12"}
+
+// demoTemplates ends with the one that new clusters get.
+var demoTemplates = []string{"Kubernetes etcd node", demoTemplate}
 
 const (
 	demoVersion  = "1.33.1"
@@ -30,6 +35,7 @@ const (
 	demoZone     = "zone1"
 	demoTemplate = "Kubernetes node"
 	demoCluster  = "demo"
+	demoNetwork  = "spare"       // no cluster is in it
 	demoEpoch    = 0x19a3c5d8f00 // names of the demo's VMs count from here; see spec/cks.md §8.1
 )
 
@@ -125,8 +131,10 @@ func addDemoCatalog(ctx context.Context, q *store.Queries) error {
 	if _, err := q.AddZone(ctx, cks.Zone{ID: demoID("zone", demoZone), Name: demoZone}); err != nil {
 		return err
 	}
-	if _, err := q.AddTemplate(ctx, cks.Template{ID: demoID("template", demoTemplate), Name: demoTemplate, Ready: true}); err != nil {
-		return err
+	for _, name := range demoTemplates {
+		if _, err := q.AddTemplate(ctx, cks.Template{ID: demoID("template", name), Name: name, Ready: true}); err != nil {
+			return err
+		}
 	}
 	for _, o := range demoOfferings {
 		o.ID = demoID("offering", o.Name)
@@ -163,6 +171,10 @@ func addDemoCluster(ctx context.Context, q *store.Queries, owner cks.Account, vm
 		}
 	}
 	if _, err := q.AddCluster(ctx, c); err != nil {
+		return err
+	}
+	spare := cks.Network{ID: demoID("network", demoNetwork), Name: demoNetwork, AccountID: owner.ID, ZoneID: c.ZoneID}
+	if _, err := q.AddNetwork(ctx, spare); err != nil {
 		return err
 	}
 	for _, v := range vms {

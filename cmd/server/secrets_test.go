@@ -44,7 +44,8 @@ func written(secret string) []string {
 
 // No secret key, signature, session key or password that came with a request
 // is in the log, at its most talkative, or in any row of any table, whatever
-// becomes of the request; nor is a secret key that an operator has made.
+// becomes of the request; nor is a secret key that an operator has made, or the
+// key of a kubeconfig.
 //
 // Keeps: §1.11/stored-parameters.
 func TestSecretsAreNotInLogsOrRows(t *testing.T) {
@@ -84,7 +85,7 @@ func TestSecretsAreNotInLogsOrRows(t *testing.T) {
 	fresh := []string{"name=x", "size=1", "dockerregistryusername=me", "dockerregistrypassword=the-password", "dockerregistryurl=https://r.example",
 		"zoneid=" + l.call("listZones").list("zone")[0].text("id"),
 		"kubernetesversionid=" + l.call("listKubernetesSupportedVersions").list("kubernetessupportedversion")[0].text("id"),
-		"serviceofferingid=" + l.call("listServiceOfferings").list("serviceoffering")[0].text("id")}
+		"serviceofferingid=" + l.offeringsByName()["small"]}
 	l.simulate("vm.create", "panic", "count=1")
 	for _, method := range []string{http.MethodGet, http.MethodPost} {
 		status(200, send(ann, method, "listKubernetesClusters"))
@@ -93,7 +94,10 @@ func TestSecretsAreNotInLogsOrRows(t *testing.T) {
 		status(531, send(ann, method, "scaleKubernetesCluster", "id="+id, "size=3"))
 		l.ended(status(200, send(l.client, method, "scaleKubernetesCluster", "id="+id, "size=0")).answer.text("jobid"))
 		l.ended(status(200, send(l.client, method, "scaleKubernetesCluster", "id="+id, "size=3")).answer.text("jobid"))
-		send(l.client, method, "createKubernetesCluster", fresh...) // which is refused, in whatever way
+		l.ended(status(200, send(l.client, method, "createKubernetesCluster", fresh...)).answer.text("jobid"))
+		k, config := l.kubeconfig(status(200, send(l.client, method, "getKubernetesClusterConfig", "id="+id)).answer.object("clusterconfig").text("id"))
+		key := decodedKey(t, k)
+		secrets = append(secrets, config, k.Users[0].User.Key, key, strings.Split(key, "\n")[1])
 	}
 	for secret, want := range map[string]int{ann.keys.Secret: 200, "wrong-secret": 401} {
 		if got, body := get(t, l.client.url+"?command=listKubernetesClusters", keys{ann.keys.API, secret}); got != want {

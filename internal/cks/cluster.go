@@ -58,9 +58,10 @@ type KubernetesVersion struct {
 
 // Template is what node VMs boot from.
 type Template struct {
-	ID    string `json:"id"`
-	Name  string `json:"name"`
-	Ready bool   `json:"ready"`
+	ID      string    `json:"id"`
+	Name    string    `json:"name"`
+	Ready   bool      `json:"ready"`
+	Created time.Time `json:"created"`
 }
 
 // Autoscaling is the cluster-autoscaler's setting. Min and Max are 0 when it is
@@ -81,6 +82,7 @@ type Cluster struct {
 	ZoneID          string          `json:"zoneid"`
 	VersionID       string          `json:"versionid,omitempty"`  // empty: an externally managed cluster
 	TemplateID      string          `json:"templateid,omitempty"` // empty: none recorded
+	Templates       map[Role]string `json:"templates,omitempty"`  // template id by node type; a type that is absent has TemplateID
 	NetworkID       string          `json:"networkid"`
 	NetworkName     string          `json:"networkname"`
 	DefaultOffering string          `json:"defaultoffering,omitempty"` // offering id; may be empty when every type has its own

@@ -113,7 +113,7 @@ var createChecks = slices.Concat([]check[creation]{
 		return nil
 	}},
 	{"template", "cks.md §3.1 12d", func(c creation) error { return templateReady(c.Template, c.req.Name, c.Zone.Name) }},
-}, createOfferingChecks(), []check[creation]{
+}, createPlaceChecks, createOfferingChecks(), []check[creation]{
 	{"resource limits", "cks.md §3.1 13", func(c creation) error {
 		var add Usage
 		for r, n := range map[Role]int64{Worker: c.workers, Control: c.control, Etcd: c.etcd} {
@@ -138,9 +138,12 @@ func validClusterName(name string) bool {
 func (c creation) cluster() Cluster {
 	cluster := Cluster{
 		Name: c.req.Name, Description: c.req.Description, State: Created,
-		ZoneID: c.Zone.ID, VersionID: c.Version.ID, TemplateID: c.Template.ID, NetworkID: c.req.NetworkID,
+		ZoneID: c.Zone.ID, VersionID: c.Version.ID, TemplateID: c.Template.ID, Templates: c.templates(),
 		Size: int(c.workers), ControlNodes: int(c.control), EtcdNodes: int(c.etcd),
 		Offerings: map[Role]string{}, Keypair: c.req.Keypair, CSI: c.req.CSI,
+	}
+	if c.Network != nil {
+		cluster.NetworkID, cluster.NetworkName = c.Network.ID, c.Network.Name
 	}
 	if c.req.OfferingID != nil {
 		cluster.DefaultOffering = c.newcomer("", *c.req.OfferingID).o.ID

@@ -16,6 +16,7 @@ func newCreation(edit createEdit) (CreateFacts, CreateRequest) {
 		Zone:      Zone{ID: "z1", Name: "zone1"},
 		Version:   &KubernetesVersion{ID: "v1", Name: "v1.33.1", Version: "1.33.1", MinCores: 2, MinMemoryMB: 2048, Enabled: true},
 		Template:  &Template{ID: "t1", Name: "node-image", Ready: true},
+		Templates: map[string]Template{"t2": {ID: "t2", Name: "etcd-image", Ready: true}, "t3": {ID: "t3", Name: "new-image"}},
 		Offerings: testOfferings(), MaxSize: 10,
 	}
 	req := CreateRequest{Name: "demo", ZoneID: "z1", VersionID: "v1", OfferingID: ptr("medium")}
@@ -35,6 +36,20 @@ func needing(cores, memory int, e createEdit) createEdit {
 	return func(f *CreateFacts, r *CreateRequest) {
 		f.Version.MinCores, f.Version.MinMemoryMB = cores, memory
 		e(f, r)
+	}
+}
+
+// booting names templates by type, as pairs; of a half pair the template is
+// missing.
+func booting(pairs ...string) createEdit {
+	return func(_ *CreateFacts, r *CreateRequest) {
+		for pair := range slices.Chunk(pairs, 2) {
+			e := NodeTemplate{Node: &pair[0]}
+			if len(pair) == 2 {
+				e.Template = &pair[1]
+			}
+			r.NodeTemplates = append(r.NodeTemplates, e)
+		}
 	}
 }
 
@@ -85,6 +100,15 @@ var createRefusals = []createRefusal{
 	{"template", Invalid, "Invalid template associated with Kubernetes cluster : demo", func(f *CreateFacts, _ *CreateRequest) { f.Template = nil }},
 	{"template", Invalid, "Template : node-image associated with Kubernetes cluster : demo is not in Ready state for datacenter : zone1",
 		func(f *CreateFacts, _ *CreateRequest) { f.Template.Ready = false }},
+	{"node templates", Invalid, "Incomplete Node Type to template ID mapping: 'worker' -> 'null'", booting("worker")},
+	{"node templates", Invalid, "Incomplete Node Type to template ID mapping: '' -> 't2'", booting("", "t2")},
+	{"node templates", Invalid, "The provided value 'master' for Node Type is invalid", booting("master", "t2")},
+	{"node templates", Invalid, "Cannot find a template with ID t9", booting("default", "t9")},
+	{"node templates ready", Invalid, "Template : new-image associated with Kubernetes cluster : demo is not in Ready state for datacenter : zone1",
+		booting("control", "t2", "worker", "t3")},
+	{"network's zone", Invalid, "Network ID: n1 is not in zone zone1", func(f *CreateFacts, _ *CreateRequest) { f.Network = &Network{ID: "n1", ZoneID: "z2"} }},
+	{"network free", Invalid, "Network ID: n1 is already under use by another Kubernetes cluster",
+		func(f *CreateFacts, _ *CreateRequest) { f.Network = &Network{ID: "n1", ZoneID: "z1", InUse: true} }},
 
 	{"offering of worker: named", Failed, "The Kubernetes cluster demo does not have a service offering set for node type WORKER",
 		creating(nil, "control", "medium", "etcd", "medium", "default", "medium")},
@@ -184,8 +208,18 @@ func TestCreate(t *testing.T) {
 			r.Size, r.ControlNodes, r.EtcdNodes = ptr(int64(7)), ptr(int64(3)), ptr(int64(10))
 		}, func(c *Cluster) { c.Size, c.ControlNodes, c.EtcdNodes = 7, 3, 10 }},
 		{"what is only kept", func(_ *CreateFacts, r *CreateRequest) {
-			r.Description, r.Keypair, r.NetworkID, r.CSI = "of ours", "key", "n1", true
-		}, func(c *Cluster) { c.Description, c.Keypair, c.NetworkID, c.CSI = "of ours", "key", "n1", true }},
+			r.Description, r.Keypair, r.CSI = "of ours", "key", true
+		}, func(c *Cluster) { c.Description, c.Keypair, c.CSI = "of ours", "key", true }},
+		{"a network", func(f *CreateFacts, r *CreateRequest) {
+			r.NetworkID, f.Network = "7", &Network{ID: "n1", Name: "lan", ZoneID: "z1"}
+		}, func(c *Cluster) { c.NetworkID, c.NetworkName = "n1", "lan" }},
+		{"templates by type", func(f *CreateFacts, r *CreateRequest) {
+			booting("Worker", "t3", "WORKER", "T2", "etcd", "t2", "default", "t2")(f, r)
+		}, func(c *Cluster) { c.Templates = map[Role]string{Worker: "t2"} }},
+		{"a template of etcd nodes", func(f *CreateFacts, r *CreateRequest) {
+			r.EtcdNodes = ptr(int64(1))
+			booting("etcd", "t2")(f, r)
+		}, func(c *Cluster) { c.EtcdNodes, c.Templates = 1, map[Role]string{Etcd: "t2"} }},
 		{"a display name", func(_ *CreateFacts, r *CreateRequest) { r.Name = "Prod_A 01" }, func(c *Cluster) { c.Name = "Prod_A 01" }},
 		{"the longest name", func(_ *CreateFacts, r *CreateRequest) { r.Name = strings.Repeat("é", 63) },
 			func(c *Cluster) { c.Name = strings.Repeat("é", 63) }},

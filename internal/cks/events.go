@@ -9,7 +9,7 @@ import (
 // EventType says what an entry of listEvents is about.
 type EventType string
 
-// The types of events. The first eight are CloudStack's; it has no others for
+// The types of events. Those of commands are CloudStack's; it has no others for
 // what they tell, so the rest are ours, named in its way.
 const (
 	EventClusterCreate EventType = "KUBERNETES.CLUSTER.CREATE"
@@ -21,6 +21,9 @@ const (
 	EventClusterStart   EventType = "KUBERNETES.CLUSTER.START"
 	EventClusterStop    EventType = "KUBERNETES.CLUSTER.STOP"
 	EventClusterUpgrade EventType = "KUBERNETES.CLUSTER.UPGRADE"
+	EventVersionAdd     EventType = "KUBERNETES.VERSION.ADD"
+	EventVersionUpdate  EventType = "KUBERNETES.VERSION.UPDATE"
+	EventVersionDelete  EventType = "KUBERNETES.VERSION.DELETE"
 
 	EventClusterState EventType = "KUBERNETES.CLUSTER.STATE"
 	EventNodeAdd      EventType = "KUBERNETES.CLUSTER.NODE.ADD"
@@ -32,6 +35,7 @@ const (
 var EventTypes = []EventType{
 	EventClusterCreate, EventClusterScale, EventClusterDelete, EventVMStart, EventVMStop,
 	EventClusterStart, EventClusterStop, EventClusterUpgrade,
+	EventVersionAdd, EventVersionUpdate, EventVersionDelete,
 	EventClusterState, EventNodeAdd, EventNodeRemove, EventJobCancel,
 }
 
@@ -79,9 +83,12 @@ var Actions = map[string]Action{
 	"stopVirtualMachine":      {EventVMStop, "stopping Instance", ": "},
 	"cancelAsyncJob":          {EventJobCancel, "cancelling job", " ID: "},
 
-	"startKubernetesCluster":   {EventClusterStart, "starting Kubernetes cluster", " ID: "},
-	"stopKubernetesCluster":    {EventClusterStop, "stopping Kubernetes cluster", " ID: "},
-	"upgradeKubernetesCluster": {EventClusterUpgrade, "upgrading Kubernetes cluster", " ID: "},
+	"startKubernetesCluster":           {EventClusterStart, "starting Kubernetes cluster", " ID: "},
+	"stopKubernetesCluster":            {EventClusterStop, "stopping Kubernetes cluster", " ID: "},
+	"upgradeKubernetesCluster":         {EventClusterUpgrade, "upgrading Kubernetes cluster", " ID: "},
+	"addKubernetesSupportedVersion":    {EventVersionAdd, "adding Kubernetes supported version", " ID: "},
+	"updateKubernetesSupportedVersion": {EventVersionUpdate, "updating Kubernetes supported version", " ID: "},
+	"deleteKubernetesSupportedVersion": {EventVersionDelete, "deleting Kubernetes supported version", " ID: "},
 }
 
 // Scheduled is the text for a job that was accepted; id is what it acts on,

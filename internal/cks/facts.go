@@ -66,6 +66,8 @@ type CreateFacts struct {
 	Zone            Zone                // the zero value: no such zone
 	Version         *KubernetesVersion  // nil: no such version
 	Template        *Template           // what node VMs boot from; nil: there is none
+	Templates       map[string]Template // by id: those that nodetemplates names
+	Network         *Network            // nil: one is to be made
 	Offerings       map[string]Offering // by id: those that the request names
 	MaxSize         int                 // as in ScaleFacts
 	Limits          Limits              // of the caller

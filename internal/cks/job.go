@@ -129,9 +129,10 @@ var Classes = map[string]string{
 	"startVirtualMachine":     "org.apache.cloudstack.api.command.user.vm.StartVMCmd",
 	"stopVirtualMachine":      "org.apache.cloudstack.api.command.user.vm.StopVMCmd",
 
-	"startKubernetesCluster":   "org.apache.cloudstack.api.command.user.kubernetes.cluster.StartKubernetesClusterCmd",
-	"stopKubernetesCluster":    "org.apache.cloudstack.api.command.user.kubernetes.cluster.StopKubernetesClusterCmd",
-	"upgradeKubernetesCluster": "org.apache.cloudstack.api.command.user.kubernetes.cluster.UpgradeKubernetesClusterCmd",
+	"startKubernetesCluster":           "org.apache.cloudstack.api.command.user.kubernetes.cluster.StartKubernetesClusterCmd",
+	"stopKubernetesCluster":            "org.apache.cloudstack.api.command.user.kubernetes.cluster.StopKubernetesClusterCmd",
+	"upgradeKubernetesCluster":         "org.apache.cloudstack.api.command.user.kubernetes.cluster.UpgradeKubernetesClusterCmd",
+	"deleteKubernetesSupportedVersion": "org.apache.cloudstack.api.command.admin.kubernetes.version.DeleteKubernetesSupportedVersionCmd",
 }
 
 // CommandsLike returns the commands that make jobs and whose class name holds

@@ -30,6 +30,7 @@ type CreateRequest struct {
 	VersionID     string
 	OfferingID    *string
 	NodeOfferings []NodeOffering
+	NodeTemplates []NodeTemplate
 	Size          *int64 // nil = 1
 	ControlNodes  *int64 // nil = 1; masternodes is its older name
 	EtcdNodes     *int64 // nil = 0

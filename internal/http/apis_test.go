@@ -179,7 +179,17 @@ func TestListApisShowsWhatTheCallerMayUse(t *testing.T) {
 	t.Parallel()
 	ann := cks.Account{Name: "ann"}
 	all, hers := apisFor(t, admin, ""), apisFor(t, ann, "")
-	if len(all) != 21 || len(hers) != 19 || hers["configureSimulator"].Name != "" || hers["querySimulator"].Name != "" {
+	commands, err := loadCommands()
+	if err != nil {
+		t.Fatal(err)
+	}
+	forAdmins := 0
+	for _, c := range commands {
+		if c.AdminOnly {
+			forAdmins++
+		}
+	}
+	if len(all) != len(commands) || forAdmins < 2 || len(hers) != len(commands)-forAdmins || hers["configureSimulator"].Name != "" || hers["querySimulator"].Name != "" {
 		t.Errorf("an admin sees %d commands, a user %d", len(all), len(hers))
 	}
 	if one := apisFor(t, ann, "&name=listZones"); len(one) != 1 || one["listZones"].Name == "" {

@@ -21,6 +21,9 @@ type canned struct {
 	offers   []cks.Offering
 	versions []cks.KubernetesVersion
 	zones    []cks.Zone
+	config   cks.ClusterConfig
+	images   []cks.Template
+	networks []cks.NetworkView
 	world    cks.Simulation
 	total    int
 	err      error
@@ -116,6 +119,30 @@ func (c *canned) Zones(_ context.Context, f cks.CatalogFilter) ([]cks.Zone, int,
 	return c.zones, c.total, c.ask(f)
 }
 
+func (c *canned) ClusterConfig(_ context.Context, _ cks.Account, id string) (cks.ClusterConfig, error) {
+	return c.config, c.ask(id)
+}
+
+func (c *canned) AddVersion(_ context.Context, _ cks.Account, req cks.VersionRequest) (cks.KubernetesVersion, error) {
+	return version, c.ask(req)
+}
+
+func (c *canned) UpdateVersion(_ context.Context, _ cks.Account, id, state string) (cks.KubernetesVersion, error) {
+	return version, c.ask([]string{id, state})
+}
+
+func (c *canned) DeleteVersion(_ context.Context, _ cks.Account, id, jobID string) (cks.Job, error) {
+	return c.job, c.ask([]string{id, jobID})
+}
+
+func (c *canned) Templates(_ context.Context, _ cks.Account, f cks.TemplateFilter) ([]cks.Template, int, error) {
+	return c.images, c.total, c.ask(f)
+}
+
+func (c *canned) Networks(_ context.Context, _ cks.Account, f cks.NetworkFilter) ([]cks.NetworkView, int, error) {
+	return c.networks, c.total, c.ask(f)
+}
+
 func (c *canned) ConfigureSimulator(_ context.Context, _ cks.Account, f cks.Fault) error {
 	return c.ask(f)
 }
@@ -154,7 +181,9 @@ var (
 		ISOID: "2d1b8b8f-401c-44b6-9cc4-63f5b3f1fe21", ISOName: "v1.9.0-Kubernetes-Binaries-ISO",
 		MinCores: 2, MinMemoryMB: 2048, Created: submitted,
 	}
-	template = cks.Template{ID: "0b8f6a52-3f1c-4a1e-9b55-4f5e6d7c8b9a", Name: "cks-ubuntu", Ready: true}
+	template = cks.Template{ID: "0b8f6a52-3f1c-4a1e-9b55-4f5e6d7c8b9a", Name: "cks-ubuntu", Ready: true, Created: submitted}
+	network  = cks.NetworkView{Account: admin, Zone: zone, Network: cks.Network{
+		ID: "6e0a4f9e-1f8b-4a9d-9c6e-2a1b3c4d5e6f", Name: "demo-network", Made: true, InUse: true, Created: submitted}}
 )
 
 func sampleVM(id, name string, role cks.Role, o cks.Offering) cks.VM {

@@ -61,7 +61,7 @@ func encodeCluster(v cks.ClusterView) api.KubernetesCluster {
 		out.Virtualmachines = append(out.Virtualmachines, encodeNode(v, vm))
 	}
 	if len(v.VMs) > 0 {
-		out.Etcdips = &map[string]string{} // empty is not the same as absent
+		out.Etcdips = etcdIPs(v)
 	}
 	// Strings here, numbers in a VM: clients decode no other way (A04).
 	out.Cpunumber, out.Memory = strconv.Itoa(cores), strconv.Itoa(memory)

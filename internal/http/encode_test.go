@@ -71,6 +71,16 @@ var wireTypes = map[string]map[string]string{
 			"!parentid !resourceid !resourcetype !resourcename",
 		"bool": "!archived",
 	},
+	"template": {
+		"string": "!id !name !displaytext !created !status !format !hypervisor !templatetype !account !domain",
+		"bool":   "!isready !ispublic !isfeatured !isextractable !isdynamicallyscalable !passwordenabled !sshkeyenabled !crossZones !forcks !hasannotations",
+	},
+	"network": {
+		"string": "!id !name !displaytext !type !traffictype !acltype !state !broadcastdomaintype !cidr !gateway !netmask !zoneid !zonename " +
+			"!account !domainid !domain !domainpath !created",
+		"bool":    "!canusefordeploy !displaynetwork !isdefault !issystem !ispersistent !restartrequired !specifyipranges !strechedl2subnet !hasannotations",
+		"objects": "!service",
+	},
 	"job": {
 		"string": "!accountid !account !domainid !domainpath !userid !cmd !jobresulttype !created !completed !jobid " +
 			"jobinstancetype jobinstanceid managementserverid !message",
@@ -101,6 +111,9 @@ func TestTypesThatBreakClients(t *testing.T) {
 		"job":     asJSON(t, encodeJob(shownJob(clusterJob()))),
 		"step":    asJSON(t, encodeStep(shownJob(clusterJob()).Steps[0])),
 		"event":   asJSON(t, encodeEvent(fullEvent())),
+
+		"template": asJSON(t, encodeTemplate(template)),
+		"network":  asJSON(t, encodeNetwork(network)),
 	} {
 		known := 0
 		for kind, fields := range wireTypes[name] {

@@ -82,6 +82,7 @@ func decodeCreate(caller cks.Account, p api.CreateKubernetesClusterParams) (cks.
 		VersionID:     p.Kubernetesversionid,
 		OfferingID:    p.Serviceofferingid,
 		NodeOfferings: decodeNodeOfferings(p.Nodeofferings),
+		NodeTemplates: decodeNodeTemplates(p.Nodetemplates),
 		Size:          p.Size,
 		ControlNodes:  p.Controlnodes,
 		EtcdNodes:     p.Etcdnodes,
@@ -111,13 +112,14 @@ func checkCreate(caller cks.Account, p api.CreateKubernetesClusterParams) error 
 	if p.Clustertype != "" && p.Clustertype != "CloudManaged" {
 		return cks.Errorf(cks.Invalid, "A Kubernetes cluster of type %s can not be created here, only CloudManaged", p.Clustertype)
 	}
+	if p.Cniconfigurationid != "" {
+		return cks.UnknownEntity("cniconfigurationid", p.Cniconfigurationid)
+	}
+	if err := checkUnkept(p); err != nil {
+		return err
+	}
 	return refuseUnsupported([]unsupported{
-		{"nodetemplates", p.Nodetemplates != nil},
 		{"externalloadbalanceripaddress", p.Externalloadbalanceripaddress != ""},
-		{"dockerregistryurl", p.Dockerregistryurl != ""},
-		{"dockerregistryusername", p.Dockerregistryusername != ""},
-		{"dockerregistrypassword", p.Dockerregistrypassword != ""},
-		{"cniconfigurationid", p.Cniconfigurationid != ""},
 		{"cniconfigdetails", p.Cniconfigdetails != nil},
 		{"asnumber", p.Asnumber != 0},
 	})

@@ -23,6 +23,8 @@ type Service interface {
 	DeleteCluster(ctx context.Context, caller cks.Account, id, jobID string) (cks.Job, error)
 	Clusters(ctx context.Context, caller cks.Account, f cks.ClusterFilter) (page []cks.ClusterView, total int, err error)
 
+	ClusterConfig(ctx context.Context, caller cks.Account, id string) (cks.ClusterConfig, error)
+
 	Job(ctx context.Context, caller cks.Account, jobID string) (cks.Job, error)
 	AwaitJob(ctx context.Context, caller cks.Account, jobID string, wait time.Duration) (cks.Job, error)
 	Jobs(ctx context.Context, caller cks.Account, f cks.JobFilter) (page []cks.Job, total int, err error)
@@ -36,6 +38,11 @@ type Service interface {
 
 	Offerings(ctx context.Context, f cks.CatalogFilter) (page []cks.Offering, total int, err error)
 	Versions(ctx context.Context, f cks.CatalogFilter) (page []cks.KubernetesVersion, total int, err error)
+	Templates(ctx context.Context, caller cks.Account, f cks.TemplateFilter) (page []cks.Template, total int, err error)
+	Networks(ctx context.Context, caller cks.Account, f cks.NetworkFilter) (page []cks.NetworkView, total int, err error)
+	AddVersion(ctx context.Context, caller cks.Account, req cks.VersionRequest) (cks.KubernetesVersion, error)
+	UpdateVersion(ctx context.Context, caller cks.Account, id, state string) (cks.KubernetesVersion, error)
+	DeleteVersion(ctx context.Context, caller cks.Account, id, jobID string) (cks.Job, error)
 	Zones(ctx context.Context, f cks.CatalogFilter) (page []cks.Zone, total int, err error)
 
 	ConfigureSimulator(ctx context.Context, caller cks.Account, f cks.Fault) error

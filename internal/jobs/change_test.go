@@ -178,3 +178,29 @@ func TestVMStopsAndStarts(t *testing.T) {
 		b.inState(tc.cluster)
 	}
 }
+
+// TestEtcdNodesComeFirst: while an etcd VM of a new cluster cannot be made, no
+// other VM is asked for (cks.md §8.3).
+//
+// Keeps: §8.3/order.
+func TestEtcdNodesComeFirst(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 1}, 100)
+	b.cfg.MaxTries = 1000
+	b.fault(cks.Fault{Operation: "vm.create", Value: "fail"})
+	b.run()
+	job := b.create()
+	b.id = job.ClusterID
+	b.until("an etcd VM was asked for again and again", func() bool { return b.calls("vm.create", "") >= 5 })
+	etcd := ofRole(b.view().VMs, cks.Etcd)
+	for _, call := range b.simulation().Calls {
+		if len(etcd) != 1 || call.Operation == "vm.create" && call.VMID != etcd[0].ID {
+			t.Errorf("etcd VMs %v, call %+v", etcd, call)
+		}
+	}
+	b.fault(cks.Fault{Operation: "vm.create", Value: "clear"})
+	if job = b.ended(job); job.Status != cks.JobSucceeded {
+		t.Fatal(job.ErrorText)
+	}
+	b.consistent()
+}

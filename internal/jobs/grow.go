@@ -119,7 +119,9 @@ func (r *run) chooseNew(ctx context.Context, q *store.Queries, count map[cks.Rol
 }
 
 // createAndStart makes the chosen VMs that do not exist, starts those that do
-// not run, and waits until all run.
+// not run, and waits until all run: one node type after the other, so that the
+// etcd nodes of a new cluster are there before its control plane, and that
+// before its workers (cks.md §8.3).
 func (r *run) createAndStart(ctx context.Context) error {
 	view, err := r.cluster(ctx)
 	if err != nil {
@@ -128,6 +130,19 @@ func (r *run) createAndStart(ctx context.Context) error {
 	vms, err := r.store.JobVMs(ctx, r.job.ID)
 	if err != nil {
 		return err
+	}
+	for _, role := range cks.Roles {
+		if err := r.startAll(ctx, view, ofRole(vms, role)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startAll is createAndStart for some of the VMs.
+func (r *run) startAll(ctx context.Context, view cks.ClusterView, vms []cks.VM) error {
+	if len(vms) == 0 {
+		return nil
 	}
 	found, err := r.machines(ctx, r.job.ClusterID)
 	if err != nil {

@@ -78,6 +78,11 @@ func chosen(vms []cks.VM) []cks.VM {
 	return slices.DeleteFunc(slices.Clone(vms), func(v cks.VM) bool { return v.Phase != cks.Chosen })
 }
 
+// ofRole are those of vms that are of a node type.
+func ofRole(vms []cks.VM, role cks.Role) []cks.VM {
+	return slices.DeleteFunc(slices.Clone(vms), func(v cks.VM) bool { return v.Role != role })
+}
+
 // names are the node names of the VMs that are Kubernetes nodes.
 func names(vms []cks.VM) []string {
 	var list []string

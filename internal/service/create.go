@@ -31,9 +31,7 @@ func (s *Service) CreateCluster(ctx context.Context, caller cks.Account, req cks
 		if err != nil {
 			return &refusal{error: err}
 		}
-		if draft, err = furnish(draft, caller); err != nil {
-			return err
-		}
+		draft = furnish(draft, caller)
 		order := s.jobFor(caller, command, cmp.Or(req.JobID, uuid.NewString()), draft)
 		order.Kind, order.Args, order.Timeout = cks.CreateCluster, cks.Args{Size: draft.Size}, s.set.StartTimeout
 		if draft.State, err = draft.State.On(cks.Requests[cks.CreateCluster]); err != nil {
@@ -60,7 +58,7 @@ func (s *Service) createFacts(ctx context.Context, q *store.Queries, caller cks.
 		return facts, unknown(err, "zoneid", req.ZoneID)
 	}
 	if req.VersionID != "" {
-		v, err := q.Version(ctx, req.VersionID)
+		v, err := q.LockVersion(ctx, req.VersionID)
 		if err != nil {
 			return facts, unknown(err, "kubernetesversionid", req.VersionID)
 		}
@@ -75,23 +73,25 @@ func (s *Service) createFacts(ctx context.Context, q *store.Queries, caller cks.
 	if facts.Offerings, err = offerings(ctx, q, req.OfferingID, req.NodeOfferings); err != nil {
 		return facts, err
 	}
+	if facts.Templates, err = templates(ctx, q, req.NodeTemplates); err != nil {
+		return facts, err
+	}
+	if facts.Network, err = placeIn(ctx, q, caller, req.NetworkID); err != nil {
+		return facts, err
+	}
 	facts.Limits, facts.Used, err = allowance(ctx, q, caller.ID)
 	return facts, err
 }
 
-// furnish gives a new cluster its identity, owner, network and address.
-func furnish(c cks.Cluster, owner cks.Account) (cks.Cluster, error) {
+// furnish gives a new cluster its identity, owner and address, and a network of
+// its own unless it is put into one.
+func furnish(c cks.Cluster, owner cks.Account) cks.Cluster {
 	c.ID, c.AccountID = uuid.NewString(), owner.ID
 	if c.NetworkID == "" {
-		c.NetworkID = uuid.NewString()
+		c.NetworkID, c.NetworkName = uuid.NewString(), c.Name+"-network"
 	}
-	network, err := uuid.Parse(c.NetworkID)
-	if err != nil {
-		return c, cks.UnknownEntity("networkid", c.NetworkID)
-	}
-	c.NetworkID, c.NetworkName = network.String(), c.Name+"-network"
 	c.IPAddress, c.IPAddressID = publicIP(c.ID), uuid.NewString()
-	return c, nil
+	return c
 }
 
 // publicIP is an address for the cluster's API, from the block that is set

@@ -15,7 +15,7 @@ const (
 	versionJSON = `json_build_object('id', k.id, 'name', k.name, 'semanticversion', k.version, 'isoid', k.iso_id,
 		'isoname', k.iso_name, 'mincpunumber', k.min_cores, 'minmemory', k.min_memory_mb, 'enabled', k.enabled,
 		'created', k.created)`
-	templateJSON = `json_build_object('id', t.id, 'name', t.name, 'ready', t.ready)`
+	templateJSON = `json_build_object('id', t.id, 'name', t.name, 'ready', t.ready, 'created', t.created)`
 )
 
 var (
@@ -23,6 +23,7 @@ var (
 	offeringRows = source[cks.Offering]{from: "service_offerings o", alias: "o", row: offeringJSON, fields: self[cks.Offering]}
 	versionRows  = source[cks.KubernetesVersion]{from: "kubernetes_versions k", alias: "k", row: versionJSON,
 		fields: self[cks.KubernetesVersion]}
+	templateRows = source[cks.Template]{from: "templates t", alias: "t", row: templateJSON, fields: self[cks.Template]}
 )
 
 // named is the part of a catalog filter that all catalogs know.
@@ -54,6 +55,7 @@ var semantic = regexp.MustCompile(`^[0-9]{1,9}\.[0-9]{1,9}\.[0-9]{1,9}$`)
 // fails with cks.Invalid when MinVersion is not of the form 1.2.3.
 func (q *Queries) Versions(ctx context.Context, f cks.CatalogFilter) ([]cks.KubernetesVersion, int, error) {
 	w := named("k", f)
+	w.conds = append(w.conds, "k.removed IS NULL")
 	if f.ZoneID != "" {
 		zone := &filter{args: w.args}
 		zone.ref("z", f.ZoneID)
@@ -80,10 +82,10 @@ func (q *Queries) Offering(ctx context.Context, ref string) (cks.Offering, error
 	return offeringRows.ref(ctx, q, "service offering", ref, " AND o.removed IS NULL")
 }
 
-// Version returns the Kubernetes version with that uuid or internal number;
-// else cks.NotFound.
+// Version returns the Kubernetes version with that uuid or internal number, if
+// it is not removed; else cks.NotFound.
 func (q *Queries) Version(ctx context.Context, ref string) (cks.KubernetesVersion, error) {
-	return versionRows.ref(ctx, q, "Kubernetes version", ref, "")
+	return versionRows.ref(ctx, q, "Kubernetes version", ref, " AND k.removed IS NULL")
 }
 
 // Template returns the template that new clusters get: the newest one.
@@ -94,6 +96,21 @@ func (q *Queries) Template(ctx context.Context) (cks.Template, error) {
 		err = cks.Errorf(cks.NotFound, "no template")
 	}
 	return t, err
+}
+
+// TemplateByRef returns the template with that uuid or internal number; else
+// cks.NotFound.
+func (q *Queries) TemplateByRef(ctx context.Context, ref string) (cks.Template, error) {
+	return templateRows.ref(ctx, q, "template", ref, "")
+}
+
+// Templates returns a page of the templates and the number of all that match.
+func (q *Queries) Templates(ctx context.Context, f cks.TemplateFilter) ([]cks.Template, int, error) {
+	w := named("t", cks.CatalogFilter{ID: f.ID, Name: f.Name, Keyword: f.Keyword})
+	if len(f.IDs) > 0 {
+		w.ids("t.id", f.IDs)
+	}
+	return templateRows.page(ctx, q, w, f.Page)
 }
 
 // AddZone adds a zone; an empty ID is made up. cks.Invalid when the name is

@@ -12,6 +12,8 @@ const clusterJSON = `json_build_object('id', c.id, 'seq', c.seq, 'name', c.name,
 	'networkid', c.network_id, 'networkname', c.network_name, 'defaultoffering', c.offering_id,
 	'offerings', nullif(jsonb_strip_nulls(jsonb_build_object(
 		'control', c.control_offering_id, 'worker', c.worker_offering_id, 'etcd', c.etcd_offering_id)), '{}'),
+	'templates', nullif(jsonb_strip_nulls(jsonb_build_object(
+		'control', c.control_template_id, 'worker', c.worker_template_id, 'etcd', c.etcd_template_id)), '{}'),
 	'controlnodes', c.control_nodes, 'etcdnodes', c.etcd_nodes, 'size', c.size, 'state', c.state,
 	'heldby', c.held_by, 'version', c.version,
 	'autoscaling', json_build_object('enabled', c.autoscaling, 'min', c.min_size, 'max', c.max_size),
@@ -89,7 +91,7 @@ func (f *filter) owner(accountID, name string) {
 }
 
 // AddCluster adds a cluster in the state and under the hold that c says. Its
-// empty ids are made up. It fails with cks.Invalid when c refers to something
+// empty ids are made up, and its network is made unless it is there. It fails with cks.Invalid when c refers to something
 // that does not exist, or its state and hold do not fit together.
 func (q *Queries) AddCluster(ctx context.Context, c cks.Cluster) (added cks.Cluster, err error) {
 	err = q.inTx(ctx, func(q *Queries) error {
@@ -106,7 +108,8 @@ func (q *Queries) insertCluster(ctx context.Context, c cks.Cluster) (cks.Cluster
 		INSERT INTO clusters AS c (id, name, description, account_id, zone_id, version_id, template_id,
 			network_id, network_name, offering_id, control_offering_id, worker_offering_id, etcd_offering_id,
 			control_nodes, etcd_nodes, size, state, held_by, autoscaling, min_size, max_size,
-			external_managed, csi, keypair, ip_address, ip_address_id, removed)
+			external_managed, csi, keypair, ip_address, ip_address_id,
+			control_template_id, worker_template_id, etcd_template_id, removed)
 		VALUES (coalesce(nullif($1, '')::uuid, gen_random_uuid()), $2, $3, $4, $5,
 			nullif($6, '')::uuid, nullif($7, '')::uuid,
 			coalesce(nullif($8, '')::uuid, gen_random_uuid()), $9, nullif($10, '')::uuid,
@@ -114,6 +117,7 @@ func (q *Queries) insertCluster(ctx context.Context, c cks.Cluster) (cks.Cluster
 			$14, $15, $16, $17, nullif($18, '')::uuid, $19,
 			CASE WHEN $19 THEN $20::int END, CASE WHEN $19 THEN $21::int END,
 			$22, $23, $24, $25, coalesce(nullif($26, '')::uuid, gen_random_uuid()),
+			nullif($27, '')::uuid, nullif($28, '')::uuid, nullif($29, '')::uuid,
 			CASE WHEN $17 = 'Destroyed' THEN now() END)
 		RETURNING `+clusterJSON,
 		c.ID, c.Name, c.Description, c.AccountID, c.ZoneID, c.VersionID, c.TemplateID,
@@ -121,5 +125,6 @@ func (q *Queries) insertCluster(ctx context.Context, c cks.Cluster) (cks.Cluster
 		c.Offerings[cks.Control], c.Offerings[cks.Worker], c.Offerings[cks.Etcd],
 		c.ControlNodes, c.EtcdNodes, c.Size, c.State, c.HeldBy,
 		c.Autoscaling.Enabled, c.Autoscaling.Min, c.Autoscaling.Max,
-		c.ExternalManaged, c.CSI, c.Keypair, c.IPAddress, c.IPAddressID)
+		c.ExternalManaged, c.CSI, c.Keypair, c.IPAddress, c.IPAddressID,
+		c.Templates[cks.Control], c.Templates[cks.Worker], c.Templates[cks.Etcd])
 }

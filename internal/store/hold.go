@@ -35,10 +35,10 @@ func changed(c cks.Cluster) error {
 }
 
 // FreeCluster ends j's hold and moves the cluster by the events from the state
-// that it is in. A cluster that becomes Destroyed is removed with its VMs. What
-// j chose and did not finish would wait for it for ever: a VM that is still
-// chosen is doomed, one that is still leaving stays a member. The scanner is
-// told. It fails with ErrNotHeld when j does not hold the cluster.
+// that it is in. A cluster that becomes Destroyed is removed with its VMs and
+// credentials. What j chose and did not finish would wait for it for ever: a VM
+// that is still chosen is doomed, one that is still leaving stays a member. The
+// scanner is told. It fails with ErrNotHeld when j does not hold the cluster.
 func (q *Queries) FreeCluster(ctx context.Context, j cks.Job, events ...cks.Event) error {
 	return q.holding(ctx, j, func(q *Queries, seen cks.State) error {
 		to, err := seen.On(events...)
@@ -59,6 +59,9 @@ func (q *Queries) FreeCluster(ctx context.Context, j cks.Job, events ...cks.Even
 			_, err = q.exec(ctx, `
 				UPDATE vms SET removed = now(), state = 'Expunging', updated = now()
 				WHERE cluster_id = $1 AND removed IS NULL`, j.ClusterID)
+			if err == nil {
+				err = q.dropCredentials(ctx, j.ClusterID)
+			}
 			if err != nil {
 				return err
 			}

@@ -25,6 +25,8 @@ var released = map[string]string{
 	"0005_manual_upgrade.down.sql": "b762d62f3da995496acb6176f4015f661f3a57c09f288bd0c7275872b800beb6",
 	"0009_progress.up.sql":         "be09d7afbdb575e1e0a50db75331f4a4a10aa5d5235a1879bc34a89072f70fc3",
 	"0009_progress.down.sql":       "ff8a1f18fa8a0bf1c6cebff5371a593691ec28998cda885beb6427358b4e4490",
+	"0008_create.up.sql":           "620c8eeb1f917ce8f80c353e6aeb3eab3251fb8514d132139dbc445796baaa68",
+	"0008_create.down.sql":         "1cb4a5cd95debac91d2a1db84684f907d37ffc3ca1d4eed6b632f5b65a0584d7",
 }
 
 // A database that was migrated long ago, and one that is new, have the same

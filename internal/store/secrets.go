@@ -27,7 +27,8 @@ func (q *Queries) UseKey(k secretbox.Key) { *q.key = k }
 // with: one, or none when nothing is sealed yet.
 func (q *Queries) SealedWith(ctx context.Context) (ids []string, err error) {
 	headers, err := all(ctx, q, self[[]byte],
-		`SELECT DISTINCT substring(secret_sealed FOR $1) FROM accounts WHERE secret_sealed IS NOT NULL ORDER BY 1`, secretbox.HeaderSize)
+		`SELECT substring(secret_sealed FOR $1) FROM accounts WHERE secret_sealed IS NOT NULL
+		UNION SELECT substring(key_sealed FOR $1) FROM cluster_credentials ORDER BY 1`, secretbox.HeaderSize)
 	if err != nil {
 		return nil, err
 	}

@@ -27,7 +27,8 @@ var (
 		joins: `JOIN service_offerings o ON o.id = v.offering_id
 			JOIN accounts a ON a.id = c.account_id JOIN domains d ON d.id = a.domain_id
 			JOIN zones z ON z.id = c.zone_id
-			LEFT JOIN templates t ON t.id = c.template_id`,
+			LEFT JOIN templates t ON t.id = coalesce(CASE v.role WHEN 'control' THEN c.control_template_id
+				WHEN 'worker' THEN c.worker_template_id ELSE c.etcd_template_id END, c.template_id)`,
 		row: `json_build_object('vm', ` + vmJSON + `, 'clustername', c.name, 'networkid', c.network_id,
 			'networkname', c.network_name, 'account', ` + accountJSON + `, 'zone', ` + zoneJSON + `,
 			'offering', ` + offeringJSON + `, 'template', CASE WHEN t.id IS NOT NULL THEN ` + templateJSON + ` END)`,

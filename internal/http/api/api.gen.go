@@ -46,6 +46,11 @@ type AcceptedScale struct {
 	Jobid string `json:"jobid,omitempty"`
 }
 
+// AddKubernetesSupportedVersionAnswer defines model for AddKubernetesSupportedVersionAnswer.
+type AddKubernetesSupportedVersionAnswer struct {
+	Addkubernetessupportedversionresponse OneKubernetesVersion `json:"addkubernetessupportedversionresponse"`
+}
+
 // ApiCommand defines model for ApiCommand.
 type ApiCommand struct {
 	// Description what the command does
@@ -204,6 +209,24 @@ type CancelAsyncJobAnswer struct {
 	Cancelasyncjobresponse Success `json:"cancelasyncjobresponse"`
 }
 
+// ClusterConfig the kubeconfig of a cluster
+type ClusterConfig struct {
+	// Configdata the kubeconfig, as YAML; it is secret
+	Configdata string `json:"configdata"`
+
+	// Id the ID of the cluster
+	Id string `json:"id"`
+
+	// Name the name of the cluster
+	Name string `json:"name"`
+}
+
+// ClusterConfigAnswer defines model for ClusterConfigAnswer.
+type ClusterConfigAnswer struct {
+	// Clusterconfig the kubeconfig of a cluster
+	Clusterconfig ClusterConfig `json:"clusterconfig"`
+}
+
 // ConfigureSimulatorAnswer defines model for ConfigureSimulatorAnswer.
 type ConfigureSimulatorAnswer struct {
 	Configuresimulatorresponse Success `json:"configuresimulatorresponse"`
@@ -220,6 +243,11 @@ type Date = string
 // DeleteKubernetesClusterAnswer defines model for DeleteKubernetesClusterAnswer.
 type DeleteKubernetesClusterAnswer struct {
 	Deletekubernetesclusterresponse Accepted `json:"deletekubernetesclusterresponse"`
+}
+
+// DeleteKubernetesSupportedVersionAnswer defines model for DeleteKubernetesSupportedVersionAnswer.
+type DeleteKubernetesSupportedVersionAnswer struct {
+	Deletekubernetessupportedversionresponse Accepted `json:"deletekubernetessupportedversionresponse"`
 }
 
 // DryRun what a scale request would come to now. What only the cloud knows, such as room for new VMs, is found out by the job
@@ -343,6 +371,11 @@ type Events struct {
 
 	// Event the events of this page
 	Event []Event `json:"event,omitempty"`
+}
+
+// GetKubernetesClusterConfigAnswer defines model for GetKubernetesClusterConfigAnswer.
+type GetKubernetesClusterConfigAnswer struct {
+	Getkubernetesclusterconfigresponse ClusterConfigAnswer `json:"getkubernetesclusterconfigresponse"`
 }
 
 // JobResult what the job has come to; absent while it is in progress. A failed job's has errorcode and errortext, another's has exactly one key
@@ -519,7 +552,7 @@ type KubernetesClusters struct {
 	Kubernetescluster []KubernetesCluster `json:"kubernetescluster,omitempty"`
 }
 
-// KubernetesVersion defines model for KubernetesVersion.
+// KubernetesVersion a Kubernetes version that clusters can have
 type KubernetesVersion struct {
 	// Created a time such as 2026-11-07T18:39:39+0000, in UTC
 	Created Date `json:"created"`
@@ -612,9 +645,19 @@ type ListKubernetesSupportedVersionsAnswer struct {
 	Listkubernetessupportedversionsresponse KubernetesVersions `json:"listkubernetessupportedversionsresponse"`
 }
 
+// ListNetworksAnswer defines model for ListNetworksAnswer.
+type ListNetworksAnswer struct {
+	Listnetworksresponse Networks `json:"listnetworksresponse"`
+}
+
 // ListServiceOfferingsAnswer defines model for ListServiceOfferingsAnswer.
 type ListServiceOfferingsAnswer struct {
 	Listserviceofferingsresponse ServiceOfferings `json:"listserviceofferingsresponse"`
+}
+
+// ListTemplatesAnswer defines model for ListTemplatesAnswer.
+type ListTemplatesAnswer struct {
+	Listtemplatesresponse Templates `json:"listtemplatesresponse"`
 }
 
 // ListVirtualMachinesAnswer defines model for ListVirtualMachinesAnswer.
@@ -672,6 +715,102 @@ type NIC struct {
 	Type string `json:"type"`
 }
 
+// Network defines model for Network.
+type Network struct {
+	// Account the account that owns it
+	Account string `json:"account"`
+
+	// Acltype Account
+	Acltype string `json:"acltype"`
+
+	// Broadcastdomaintype Vlan
+	Broadcastdomaintype string `json:"broadcastdomaintype"`
+
+	// Canusefordeploy always true
+	Canusefordeploy bool `json:"canusefordeploy"`
+
+	// Cidr the addresses of its VMs
+	Cidr string `json:"cidr"`
+
+	// Created a time such as 2026-11-07T18:39:39+0000, in UTC
+	Created Date `json:"created"`
+
+	// Displaynetwork always true
+	Displaynetwork bool `json:"displaynetwork"`
+
+	// Displaytext the text to show for it
+	Displaytext string `json:"displaytext"`
+
+	// Domain the owner's domain
+	Domain string `json:"domain"`
+
+	// Domainid the ID of the owner's domain
+	Domainid string `json:"domainid"`
+
+	// Domainpath the path of the owner's domain
+	Domainpath string `json:"domainpath"`
+
+	// Gateway the address of its gateway
+	Gateway string `json:"gateway"`
+
+	// Hasannotations always false
+	Hasannotations bool `json:"hasannotations"`
+
+	// Id the ID of the network
+	Id string `json:"id"`
+
+	// Isdefault always false
+	Isdefault bool `json:"isdefault"`
+
+	// Ispersistent always false
+	Ispersistent bool `json:"ispersistent"`
+
+	// Issystem always false
+	Issystem bool `json:"issystem"`
+
+	// Name the name of the network
+	Name string `json:"name"`
+
+	// Netmask the netmask of its addresses
+	Netmask string `json:"netmask"`
+
+	// Restartrequired always false
+	Restartrequired bool `json:"restartrequired"`
+
+	// Service always empty
+	Service []map[string]interface{} `json:"service"`
+
+	// Specifyipranges always false
+	Specifyipranges bool `json:"specifyipranges"`
+
+	// State Implemented while a cluster is in it; else Allocated
+	State string `json:"state"`
+
+	// Strechedl2subnet always false
+	Strechedl2subnet bool `json:"strechedl2subnet"`
+
+	// Traffictype Guest
+	Traffictype string `json:"traffictype"`
+
+	// Type Isolated
+	Type string `json:"type"`
+
+	// Zoneid the ID of its zone
+	Zoneid string `json:"zoneid"`
+
+	// Zonename the name of its zone
+	Zonename string `json:"zonename"`
+}
+
+// Networks defines model for Networks.
+type Networks struct {
+	// Count number of networks on all pages; absent when there is none
+	Count int `json:"count,omitempty"`
+
+	// Network the networks of this page
+	Network []Network `json:"network,omitempty"`
+}
+
 // NodeOffering what node type gets which service offering; other fields are ignored
 type NodeOffering struct {
 	// Node node type
@@ -679,6 +818,16 @@ type NodeOffering struct {
 
 	// Offering the ID of the service offering
 	Offering             *string           `json:"offering,omitempty"`
+	AdditionalProperties map[string]string `json:"-"`
+}
+
+// NodeTemplate what node type gets which template; other fields are ignored
+type NodeTemplate struct {
+	// Node node type
+	Node *string `json:"node,omitempty"`
+
+	// Template the ID of the template
+	Template             *string           `json:"template,omitempty"`
 	AdditionalProperties map[string]string `json:"-"`
 }
 
@@ -692,6 +841,12 @@ type OfferingChange struct {
 
 	// Node the type of the nodes that get it, or default for what nodes of no other offering get
 	Node string `json:"node"`
+}
+
+// OneKubernetesVersion defines model for OneKubernetesVersion.
+type OneKubernetesVersion struct {
+	// Kubernetessupportedversion a Kubernetes version that clusters can have
+	Kubernetessupportedversion KubernetesVersion `json:"kubernetessupportedversion"`
 }
 
 // OptionalBoolean defines model for OptionalBoolean.
@@ -922,6 +1077,83 @@ type Success struct {
 	Success bool `json:"success"`
 }
 
+// Template defines model for Template.
+type Template struct {
+	// Account system
+	Account string `json:"account"`
+
+	// Created a time such as 2026-11-07T18:39:39+0000, in UTC
+	Created Date `json:"created"`
+
+	// CrossZones always true
+	CrossZones bool `json:"crossZones"`
+
+	// Displaytext the text to show for it
+	Displaytext string `json:"displaytext"`
+
+	// Domain ROOT
+	Domain string `json:"domain"`
+
+	// Forcks always true: it is for nodes of clusters
+	Forcks bool `json:"forcks"`
+
+	// Format RAW
+	Format string `json:"format"`
+
+	// Hasannotations always false
+	Hasannotations bool `json:"hasannotations"`
+
+	// Hypervisor Simulator
+	Hypervisor string `json:"hypervisor"`
+
+	// Id the ID of the template
+	Id string `json:"id"`
+
+	// Isdynamicallyscalable always false
+	Isdynamicallyscalable bool `json:"isdynamicallyscalable"`
+
+	// Isextractable always false
+	Isextractable bool `json:"isextractable"`
+
+	// Isfeatured always true
+	Isfeatured bool `json:"isfeatured"`
+
+	// Ispublic always true
+	Ispublic bool `json:"ispublic"`
+
+	// Isready whether VMs can be made from it
+	Isready bool `json:"isready"`
+
+	// Name the name of the template
+	Name string `json:"name"`
+
+	// Passwordenabled always false
+	Passwordenabled bool `json:"passwordenabled"`
+
+	// Sshkeyenabled always true
+	Sshkeyenabled bool `json:"sshkeyenabled"`
+
+	// Status Download Complete once it is ready
+	Status string `json:"status"`
+
+	// Templatetype SYSTEM
+	Templatetype string `json:"templatetype"`
+}
+
+// Templates defines model for Templates.
+type Templates struct {
+	// Count number of templates on all pages; absent when there is none
+	Count int `json:"count,omitempty"`
+
+	// Template the templates of this page
+	Template []Template `json:"template,omitempty"`
+}
+
+// UpdateKubernetesSupportedVersionAnswer defines model for UpdateKubernetesSupportedVersionAnswer.
+type UpdateKubernetesSupportedVersionAnswer struct {
+	Updatekubernetessupportedversionresponse OneKubernetesVersion `json:"updatekubernetessupportedversionresponse"`
+}
+
 // UpgradeKubernetesClusterAnswer defines model for UpgradeKubernetesClusterAnswer.
 type UpgradeKubernetesClusterAnswer struct {
 	Upgradekubernetesclusterresponse Accepted `json:"upgradekubernetesclusterresponse"`
@@ -1110,6 +1342,36 @@ type StartEventID = int64
 // Refused one key that ends in response
 type Refused = ErrorAnswer
 
+// AddKubernetesSupportedVersionParams defines parameters for AddKubernetesSupportedVersion.
+type AddKubernetesSupportedVersionParams struct {
+	// Semanticversion the version itself, such as 1.33.1; at least 1.11.0
+	Semanticversion string `form:"semanticversion" json:"semanticversion"`
+
+	// Name name of the version, that no other has; v and the version, and the zone's name if there is one, if left out
+	Name string `form:"name,omitempty" json:"name,omitempty"`
+
+	// Mincpunumber the vCPUs that a node needs at least; 2 or more
+	Mincpunumber int `form:"mincpunumber" json:"mincpunumber"`
+
+	// Minmemory the memory in MB that a node needs at least; 2048 or more
+	Minmemory int `form:"minmemory" json:"minmemory"`
+
+	// Url where the ISO with its binaries is; nothing is fetched from there
+	Url string `form:"url" json:"url"`
+
+	// Zoneid the ID of a zone, for the name only
+	Zoneid Reference `form:"zoneid,omitempty" json:"zoneid,omitempty"`
+
+	// Checksum checksum of the ISO; accepted without effect
+	Checksum string `form:"checksum,omitempty" json:"checksum,omitempty"`
+
+	// Directdownload whether hosts fetch the ISO themselves; accepted without effect
+	Directdownload bool `form:"directdownload,omitempty" json:"directdownload,omitempty"`
+
+	// Arch the CPU architecture; accepted without effect
+	Arch string `form:"arch,omitempty" json:"arch,omitempty"`
+}
+
 // CancelAsyncJobParams defines parameters for CancelAsyncJob.
 type CancelAsyncJobParams struct {
 	// Jobid the ID of the asynchronous job
@@ -1154,6 +1416,9 @@ type CreateKubernetesClusterParams struct {
 	// Nodeofferings service offering IDs by node type, as nodeofferings[0].node=worker&nodeofferings[0].offering=ID; node is control, worker or etcd. It overrides serviceofferingid
 	Nodeofferings NodeOfferings `form:"nodeofferings,omitempty" json:"nodeofferings,omitempty"`
 
+	// Nodetemplates template IDs by node type, as nodetemplates[0].node=worker&nodetemplates[0].template=ID; node is control, worker or etcd. Nodes of a type that is left out get the newest template
+	Nodetemplates []NodeTemplate `form:"nodetemplates,omitempty" json:"nodetemplates,omitempty"`
+
 	// Size number of worker nodes; 1 if left out
 	Size *OptionalLong `form:"size,omitempty" json:"size,omitempty"`
 
@@ -1167,7 +1432,7 @@ type CreateKubernetesClusterParams struct {
 	// Etcdnodes number of separate etcd nodes; 0 (etcd runs on the control nodes) if left out
 	Etcdnodes *OptionalLong `form:"etcdnodes,omitempty" json:"etcdnodes,omitempty"`
 
-	// Networkid the ID of the network that the nodes are to be in; one is made if left out
+	// Networkid the ID of the network that the nodes are to be in, in which no other cluster is. If left out one is made, which is deleted with the cluster
 	Networkid Reference `form:"networkid,omitempty" json:"networkid,omitempty"`
 
 	// Keypair name of the SSH key pair for logging in to the nodes
@@ -1188,22 +1453,19 @@ type CreateKubernetesClusterParams struct {
 	// Projectid the ID of the project that is to own the cluster; there are no projects here
 	Projectid Reference `form:"projectid,omitempty" json:"projectid,omitempty"`
 
-	// Nodetemplates template IDs by node type; refused, as every node gets the same template here
-	Nodetemplates []MapEntry `form:"nodetemplates,omitempty" json:"nodetemplates,omitempty"`
-
 	// Externalloadbalanceripaddress external load balancer of a highly available cluster in a shared network; refused here
 	Externalloadbalanceripaddress string `form:"externalloadbalanceripaddress,omitempty" json:"externalloadbalanceripaddress,omitempty"`
 
-	// Dockerregistryurl URL of a private image registry; refused here
+	// Dockerregistryurl URL of a private image registry, which needs dockerregistryusername and dockerregistrypassword; accepted without effect and not kept, as the nodes pull no images
 	Dockerregistryurl string `form:"dockerregistryurl,omitempty" json:"dockerregistryurl,omitempty"`
 
-	// Dockerregistryusername user name for a private image registry; refused here
+	// Dockerregistryusername user name for a private image registry, as dockerregistryurl
 	Dockerregistryusername string `form:"dockerregistryusername,omitempty" json:"dockerregistryusername,omitempty"`
 
-	// Dockerregistrypassword password for a private image registry; refused here
+	// Dockerregistrypassword password for a private image registry, as dockerregistryurl
 	Dockerregistrypassword string `form:"dockerregistrypassword,omitempty" json:"dockerregistrypassword,omitempty"`
 
-	// Cniconfigurationid the ID of a CNI configuration; refused here
+	// Cniconfigurationid the ID of a CNI configuration; there are none here
 	Cniconfigurationid Reference `form:"cniconfigurationid,omitempty" json:"cniconfigurationid,omitempty"`
 
 	// Cniconfigdetails values for a CNI configuration; refused here
@@ -1212,8 +1474,8 @@ type CreateKubernetesClusterParams struct {
 	// Asnumber AS number of the cluster's network; refused here
 	Asnumber int64 `form:"asnumber,omitempty" json:"asnumber,omitempty"`
 
-	// Noderootdisksize size of a node's root disk in GB; accepted without effect, as the nodes' disks are not modelled
-	Noderootdisksize int64 `form:"noderootdisksize,omitempty" json:"noderootdisksize,omitempty"`
+	// Noderootdisksize size of a node's root disk in GB, more than 0; accepted without effect, as the nodes' disks are not modelled
+	Noderootdisksize *OptionalLong `form:"noderootdisksize,omitempty" json:"noderootdisksize,omitempty"`
 
 	// Hypervisor hypervisor on which the nodes are to run; accepted without effect, as there is only one
 	Hypervisor string `form:"hypervisor,omitempty" json:"hypervisor,omitempty"`
@@ -1241,6 +1503,24 @@ type DeleteKubernetesClusterParams struct {
 
 	// Starteventid accepted without effect; CloudStack's own use
 	Starteventid StartEventID `form:"starteventid,omitempty" json:"starteventid,omitempty"`
+}
+
+// DeleteKubernetesSupportedVersionParams defines parameters for DeleteKubernetesSupportedVersion.
+type DeleteKubernetesSupportedVersionParams struct {
+	// Id the ID of the Kubernetes version
+	Id Reference `form:"id" json:"id"`
+
+	// Customjobid ID that the job is to have, a UUID in lower case that no job has; one is made if left out
+	Customjobid CustomJobID `form:"customjobid,omitempty" json:"customjobid,omitempty"`
+
+	// Starteventid accepted without effect; CloudStack's own use
+	Starteventid StartEventID `form:"starteventid,omitempty" json:"starteventid,omitempty"`
+}
+
+// GetKubernetesClusterConfigParams defines parameters for GetKubernetesClusterConfig.
+type GetKubernetesClusterConfigParams struct {
+	// Id the ID of the Kubernetes cluster
+	Id Reference `form:"id" json:"id"`
 }
 
 // ListApisParams defines parameters for ListApis.
@@ -1399,6 +1679,39 @@ type ListKubernetesSupportedVersionsParams struct {
 	Pagesize *PageSize `form:"pagesize,omitempty" json:"pagesize,omitempty"`
 }
 
+// ListNetworksParams defines parameters for ListNetworks.
+type ListNetworksParams struct {
+	// Id the ID of the network
+	Id Reference `form:"id,omitempty" json:"id,omitempty"`
+
+	// Zoneid the ID of the zone of the networks
+	Zoneid Reference `form:"zoneid,omitempty" json:"zoneid,omitempty"`
+
+	// Keyword part of the name; for jobs part of the cmd, for events of description, type or level
+	Keyword Keyword `form:"keyword,omitempty" json:"keyword,omitempty"`
+
+	// Account name of the account whose resources to list; another than the caller's is for root admins
+	Account Account `form:"account,omitempty" json:"account,omitempty"`
+
+	// Domainid the ID of the domain whose resources to list; only the caller's own exists here
+	Domainid DomainID `form:"domainid,omitempty" json:"domainid,omitempty"`
+
+	// Isrecursive accepted without effect; there is one domain
+	Isrecursive IsRecursive `form:"isrecursive,omitempty" json:"isrecursive,omitempty"`
+
+	// Listall for a root admin, whether to list the resources of every account and not only the own
+	Listall ListAll `form:"listall,omitempty" json:"listall,omitempty"`
+
+	// Projectid the ID of the project whose resources to list; there are no projects here, and -1 means all
+	Projectid ProjectID `form:"projectid,omitempty" json:"projectid,omitempty"`
+
+	// Page number of the page, from 1; it needs pagesize
+	Page *Page `form:"page,omitempty" json:"page,omitempty"`
+
+	// Pagesize rows of a page, at most 500, or -1 for all without page; it needs page
+	Pagesize *PageSize `form:"pagesize,omitempty" json:"pagesize,omitempty"`
+}
+
 // ListServiceOfferingsParams defines parameters for ListServiceOfferings.
 type ListServiceOfferingsParams struct {
 	// Id the ID of the service offering
@@ -1406,6 +1719,33 @@ type ListServiceOfferingsParams struct {
 
 	// Name name of the service offering, matched whole
 	Name string `form:"name,omitempty" json:"name,omitempty"`
+
+	// Keyword part of the name; for jobs part of the cmd, for events of description, type or level
+	Keyword Keyword `form:"keyword,omitempty" json:"keyword,omitempty"`
+
+	// Page number of the page, from 1; it needs pagesize
+	Page *Page `form:"page,omitempty" json:"page,omitempty"`
+
+	// Pagesize rows of a page, at most 500, or -1 for all without page; it needs page
+	Pagesize *PageSize `form:"pagesize,omitempty" json:"pagesize,omitempty"`
+}
+
+// ListTemplatesParams defines parameters for ListTemplates.
+type ListTemplatesParams struct {
+	// Templatefilter which templates: featured, executable or all (for root admins) list them; self, selfexecutable, sharedexecutable and community list none, as nobody has any of his own
+	Templatefilter string `form:"templatefilter" json:"templatefilter"`
+
+	// Id the ID of the template
+	Id Reference `form:"id,omitempty" json:"id,omitempty"`
+
+	// Ids the IDs of the templates, separated by commas
+	Ids References `form:"ids,omitempty" json:"ids,omitempty"`
+
+	// Name name of the template, matched whole
+	Name string `form:"name,omitempty" json:"name,omitempty"`
+
+	// Zoneid the ID of a zone; templates are in all of them
+	Zoneid Reference `form:"zoneid,omitempty" json:"zoneid,omitempty"`
 
 	// Keyword part of the name; for jobs part of the cmd, for events of description, type or level
 	Keyword Keyword `form:"keyword,omitempty" json:"keyword,omitempty"`
@@ -1591,6 +1931,15 @@ type StopVirtualMachineParams struct {
 	Starteventid StartEventID `form:"starteventid,omitempty" json:"starteventid,omitempty"`
 }
 
+// UpdateKubernetesSupportedVersionParams defines parameters for UpdateKubernetesSupportedVersion.
+type UpdateKubernetesSupportedVersionParams struct {
+	// Id the ID of the Kubernetes version
+	Id Reference `form:"id" json:"id"`
+
+	// State Enabled or Disabled
+	State string `form:"state" json:"state"`
+}
+
 // UpgradeKubernetesClusterParams defines parameters for UpgradeKubernetesCluster.
 type UpgradeKubernetesClusterParams struct {
 	// Id the ID of the Kubernetes cluster
@@ -1689,8 +2038,94 @@ func (a NodeOffering) MarshalJSON() ([]byte, error) {
 	return json.Marshal(object)
 }
 
+// Getter for additional properties for NodeTemplate. Returns the specified
+// element and whether it was found
+func (a NodeTemplate) Get(fieldName string) (value string, found bool) {
+	if a.AdditionalProperties != nil {
+		value, found = a.AdditionalProperties[fieldName]
+	}
+	return
+}
+
+// Setter for additional properties for NodeTemplate
+func (a *NodeTemplate) Set(fieldName string, value string) {
+	if a.AdditionalProperties == nil {
+		a.AdditionalProperties = make(map[string]string)
+	}
+	a.AdditionalProperties[fieldName] = value
+}
+
+// Override default JSON handling for NodeTemplate to handle AdditionalProperties
+func (a *NodeTemplate) UnmarshalJSON(b []byte) error {
+	object := make(map[string]json.RawMessage)
+	err := json.Unmarshal(b, &object)
+	if err != nil {
+		return err
+	}
+
+	if raw, found := object["node"]; found {
+		err = json.Unmarshal(raw, &a.Node)
+		if err != nil {
+			return fmt.Errorf("error reading 'node': %w", err)
+		}
+		delete(object, "node")
+	}
+
+	if raw, found := object["template"]; found {
+		err = json.Unmarshal(raw, &a.Template)
+		if err != nil {
+			return fmt.Errorf("error reading 'template': %w", err)
+		}
+		delete(object, "template")
+	}
+
+	if len(object) != 0 {
+		a.AdditionalProperties = make(map[string]string)
+		for fieldName, fieldBuf := range object {
+			var fieldVal string
+			err := json.Unmarshal(fieldBuf, &fieldVal)
+			if err != nil {
+				return fmt.Errorf("error unmarshaling field %s: %w", fieldName, err)
+			}
+			a.AdditionalProperties[fieldName] = fieldVal
+		}
+	}
+	return nil
+}
+
+// Override default JSON handling for NodeTemplate to handle AdditionalProperties
+func (a NodeTemplate) MarshalJSON() ([]byte, error) {
+	var err error
+	object := make(map[string]json.RawMessage)
+
+	if a.Node != nil {
+		object["node"], err = json.Marshal(a.Node)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'node': %w", err)
+		}
+	}
+
+	if a.Template != nil {
+		object["template"], err = json.Marshal(a.Template)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling 'template': %w", err)
+		}
+	}
+
+	for fieldName, field := range a.AdditionalProperties {
+		object[fieldName], err = json.Marshal(field)
+		if err != nil {
+			return nil, fmt.Errorf("error marshaling '%s': %w", fieldName, err)
+		}
+	}
+	return json.Marshal(object)
+}
+
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
+	// AddKubernetesSupportedVersion Add a Kubernetes version
+	// (POST /client/api/addKubernetesSupportedVersion)
+	AddKubernetesSupportedVersion(w http.ResponseWriter, r *http.Request, params AddKubernetesSupportedVersionParams)
 	// CancelAsyncJob Cancel a job
 	// (POST /client/api/cancelAsyncJob)
 	CancelAsyncJob(w http.ResponseWriter, r *http.Request, params CancelAsyncJobParams)
@@ -1703,6 +2138,12 @@ type ServerInterface interface {
 	// DeleteKubernetesCluster Delete a cluster
 	// (POST /client/api/deleteKubernetesCluster)
 	DeleteKubernetesCluster(w http.ResponseWriter, r *http.Request, params DeleteKubernetesClusterParams)
+	// DeleteKubernetesSupportedVersion Delete a Kubernetes version
+	// (POST /client/api/deleteKubernetesSupportedVersion)
+	DeleteKubernetesSupportedVersion(w http.ResponseWriter, r *http.Request, params DeleteKubernetesSupportedVersionParams)
+	// GetKubernetesClusterConfig Get a cluster's kubeconfig
+	// (GET /client/api/getKubernetesClusterConfig)
+	GetKubernetesClusterConfig(w http.ResponseWriter, r *http.Request, params GetKubernetesClusterConfigParams)
 	// ListApis List commands
 	// (GET /client/api/listApis)
 	ListApis(w http.ResponseWriter, r *http.Request, params ListApisParams)
@@ -1721,9 +2162,15 @@ type ServerInterface interface {
 	// ListKubernetesSupportedVersions List Kubernetes versions
 	// (GET /client/api/listKubernetesSupportedVersions)
 	ListKubernetesSupportedVersions(w http.ResponseWriter, r *http.Request, params ListKubernetesSupportedVersionsParams)
+	// ListNetworks List networks
+	// (GET /client/api/listNetworks)
+	ListNetworks(w http.ResponseWriter, r *http.Request, params ListNetworksParams)
 	// ListServiceOfferings List service offerings
 	// (GET /client/api/listServiceOfferings)
 	ListServiceOfferings(w http.ResponseWriter, r *http.Request, params ListServiceOfferingsParams)
+	// ListTemplates List templates
+	// (GET /client/api/listTemplates)
+	ListTemplates(w http.ResponseWriter, r *http.Request, params ListTemplatesParams)
 	// ListVirtualMachines List VMs
 	// (GET /client/api/listVirtualMachines)
 	ListVirtualMachines(w http.ResponseWriter, r *http.Request, params ListVirtualMachinesParams)
@@ -1751,6 +2198,9 @@ type ServerInterface interface {
 	// StopVirtualMachine Stop a VM
 	// (POST /client/api/stopVirtualMachine)
 	StopVirtualMachine(w http.ResponseWriter, r *http.Request, params StopVirtualMachineParams)
+	// UpdateKubernetesSupportedVersion Enable or disable a Kubernetes version
+	// (POST /client/api/updateKubernetesSupportedVersion)
+	UpdateKubernetesSupportedVersion(w http.ResponseWriter, r *http.Request, params UpdateKubernetesSupportedVersionParams)
 	// UpgradeKubernetesCluster Upgrade a cluster
 	// (POST /client/api/upgradeKubernetesCluster)
 	UpgradeKubernetesCluster(w http.ResponseWriter, r *http.Request, params UpgradeKubernetesClusterParams)
@@ -1759,6 +2209,12 @@ type ServerInterface interface {
 // Unimplemented server implementation that returns http.StatusNotImplemented for each endpoint.
 
 type Unimplemented struct{}
+
+// AddKubernetesSupportedVersion Add a Kubernetes version
+// (POST /client/api/addKubernetesSupportedVersion)
+func (_ Unimplemented) AddKubernetesSupportedVersion(w http.ResponseWriter, r *http.Request, params AddKubernetesSupportedVersionParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
 
 // CancelAsyncJob Cancel a job
 // (POST /client/api/cancelAsyncJob)
@@ -1781,6 +2237,18 @@ func (_ Unimplemented) CreateKubernetesCluster(w http.ResponseWriter, r *http.Re
 // DeleteKubernetesCluster Delete a cluster
 // (POST /client/api/deleteKubernetesCluster)
 func (_ Unimplemented) DeleteKubernetesCluster(w http.ResponseWriter, r *http.Request, params DeleteKubernetesClusterParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// DeleteKubernetesSupportedVersion Delete a Kubernetes version
+// (POST /client/api/deleteKubernetesSupportedVersion)
+func (_ Unimplemented) DeleteKubernetesSupportedVersion(w http.ResponseWriter, r *http.Request, params DeleteKubernetesSupportedVersionParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// GetKubernetesClusterConfig Get a cluster's kubeconfig
+// (GET /client/api/getKubernetesClusterConfig)
+func (_ Unimplemented) GetKubernetesClusterConfig(w http.ResponseWriter, r *http.Request, params GetKubernetesClusterConfigParams) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -1820,9 +2288,21 @@ func (_ Unimplemented) ListKubernetesSupportedVersions(w http.ResponseWriter, r 
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
+// ListNetworks List networks
+// (GET /client/api/listNetworks)
+func (_ Unimplemented) ListNetworks(w http.ResponseWriter, r *http.Request, params ListNetworksParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
 // ListServiceOfferings List service offerings
 // (GET /client/api/listServiceOfferings)
 func (_ Unimplemented) ListServiceOfferings(w http.ResponseWriter, r *http.Request, params ListServiceOfferingsParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// ListTemplates List templates
+// (GET /client/api/listTemplates)
+func (_ Unimplemented) ListTemplates(w http.ResponseWriter, r *http.Request, params ListTemplatesParams) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -1880,6 +2360,12 @@ func (_ Unimplemented) StopVirtualMachine(w http.ResponseWriter, r *http.Request
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
+// UpdateKubernetesSupportedVersion Enable or disable a Kubernetes version
+// (POST /client/api/updateKubernetesSupportedVersion)
+func (_ Unimplemented) UpdateKubernetesSupportedVersion(w http.ResponseWriter, r *http.Request, params UpdateKubernetesSupportedVersionParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
 // UpgradeKubernetesCluster Upgrade a cluster
 // (POST /client/api/upgradeKubernetesCluster)
 func (_ Unimplemented) UpgradeKubernetesCluster(w http.ResponseWriter, r *http.Request, params UpgradeKubernetesClusterParams) {
@@ -1894,6 +2380,143 @@ type ServerInterfaceWrapper struct {
 }
 
 type MiddlewareFunc func(http.Handler) http.Handler
+
+// AddKubernetesSupportedVersion operation middleware
+func (siw *ServerInterfaceWrapper) AddKubernetesSupportedVersion(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params AddKubernetesSupportedVersionParams
+
+	// ------------- Required query parameter "semanticversion" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "semanticversion", r.URL.Query(), &params.Semanticversion, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "semanticversion"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "semanticversion", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "name" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "name", r.URL.Query(), &params.Name, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "name"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "name", Err: err})
+		}
+		return
+	}
+
+	// ------------- Required query parameter "mincpunumber" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "mincpunumber", r.URL.Query(), &params.Mincpunumber, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "mincpunumber"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "mincpunumber", Err: err})
+		}
+		return
+	}
+
+	// ------------- Required query parameter "minmemory" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "minmemory", r.URL.Query(), &params.Minmemory, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "minmemory"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "minmemory", Err: err})
+		}
+		return
+	}
+
+	// ------------- Required query parameter "url" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "url", r.URL.Query(), &params.Url, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "url"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "url", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "zoneid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "zoneid", r.URL.Query(), &params.Zoneid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "zoneid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "zoneid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "checksum" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "checksum", r.URL.Query(), &params.Checksum, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "checksum"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "checksum", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "directdownload" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "directdownload", r.URL.Query(), &params.Directdownload, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "directdownload"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "directdownload", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "arch" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "arch", r.URL.Query(), &params.Arch, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "arch"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "arch", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.AddKubernetesSupportedVersion(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
 
 // CancelAsyncJob operation middleware
 func (siw *ServerInterfaceWrapper) CancelAsyncJob(w http.ResponseWriter, r *http.Request) {
@@ -2102,6 +2725,21 @@ func (siw *ServerInterfaceWrapper) CreateKubernetesCluster(w http.ResponseWriter
 
 	}
 
+	// ------------- Optional query parameter "nodetemplates" -------------
+
+	if paramValue := r.URL.Query().Get("nodetemplates"); paramValue != "" {
+
+		var value []NodeTemplate
+		err = json.Unmarshal([]byte(paramValue), &value)
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &UnmarshalingParamError{ParamName: "nodetemplates", Err: err})
+			return
+		}
+
+		params.Nodetemplates = value
+
+	}
+
 	// ------------- Optional query parameter "size" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "size", r.URL.Query(), &params.Size, runtime.BindQueryParameterOptions{Type: "integer", Format: "int64"})
@@ -2243,21 +2881,6 @@ func (siw *ServerInterfaceWrapper) CreateKubernetesCluster(w http.ResponseWriter
 			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "projectid", Err: err})
 		}
 		return
-	}
-
-	// ------------- Optional query parameter "nodetemplates" -------------
-
-	if paramValue := r.URL.Query().Get("nodetemplates"); paramValue != "" {
-
-		var value []MapEntry
-		err = json.Unmarshal([]byte(paramValue), &value)
-		if err != nil {
-			siw.ErrorHandlerFunc(w, r, &UnmarshalingParamError{ParamName: "nodetemplates", Err: err})
-			return
-		}
-
-		params.Nodetemplates = value
-
 	}
 
 	// ------------- Optional query parameter "externalloadbalanceripaddress" -------------
@@ -2492,6 +3115,98 @@ func (siw *ServerInterfaceWrapper) DeleteKubernetesCluster(w http.ResponseWriter
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.DeleteKubernetesCluster(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DeleteKubernetesSupportedVersion operation middleware
+func (siw *ServerInterfaceWrapper) DeleteKubernetesSupportedVersion(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params DeleteKubernetesSupportedVersionParams
+
+	// ------------- Required query parameter "id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "id", r.URL.Query(), &params.Id, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "customjobid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "customjobid", r.URL.Query(), &params.Customjobid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "customjobid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "customjobid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "starteventid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "starteventid", r.URL.Query(), &params.Starteventid, runtime.BindQueryParameterOptions{Type: "integer", Format: "int64"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "starteventid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "starteventid", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DeleteKubernetesSupportedVersion(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetKubernetesClusterConfig operation middleware
+func (siw *ServerInterfaceWrapper) GetKubernetesClusterConfig(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetKubernetesClusterConfigParams
+
+	// ------------- Required query parameter "id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "id", r.URL.Query(), &params.Id, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetKubernetesClusterConfig(w, r, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -3226,6 +3941,156 @@ func (siw *ServerInterfaceWrapper) ListKubernetesSupportedVersions(w http.Respon
 	handler.ServeHTTP(w, r)
 }
 
+// ListNetworks operation middleware
+func (siw *ServerInterfaceWrapper) ListNetworks(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListNetworksParams
+
+	// ------------- Optional query parameter "id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "id", r.URL.Query(), &params.Id, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "zoneid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "zoneid", r.URL.Query(), &params.Zoneid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "zoneid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "zoneid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "keyword" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "keyword", r.URL.Query(), &params.Keyword, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "keyword"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "keyword", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "account" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "account", r.URL.Query(), &params.Account, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "account"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "account", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "domainid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "domainid", r.URL.Query(), &params.Domainid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "domainid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "domainid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "isrecursive" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "isrecursive", r.URL.Query(), &params.Isrecursive, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "isrecursive"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "isrecursive", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "listall" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "listall", r.URL.Query(), &params.Listall, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "listall"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "listall", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "projectid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "projectid", r.URL.Query(), &params.Projectid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "projectid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "projectid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "page" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "page", r.URL.Query(), &params.Page, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "page"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "page", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "pagesize" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "pagesize", r.URL.Query(), &params.Pagesize, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "pagesize"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "pagesize", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListNetworks(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ListServiceOfferings operation middleware
 func (siw *ServerInterfaceWrapper) ListServiceOfferings(w http.ResponseWriter, r *http.Request) {
 
@@ -3302,6 +4167,130 @@ func (siw *ServerInterfaceWrapper) ListServiceOfferings(w http.ResponseWriter, r
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.ListServiceOfferings(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListTemplates operation middleware
+func (siw *ServerInterfaceWrapper) ListTemplates(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListTemplatesParams
+
+	// ------------- Required query parameter "templatefilter" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "templatefilter", r.URL.Query(), &params.Templatefilter, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "templatefilter"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "templatefilter", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "id", r.URL.Query(), &params.Id, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "ids" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", false, false, "ids", r.URL.Query(), &params.Ids, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "ids"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "ids", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "name" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "name", r.URL.Query(), &params.Name, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "name"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "name", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "zoneid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "zoneid", r.URL.Query(), &params.Zoneid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "zoneid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "zoneid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "keyword" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "keyword", r.URL.Query(), &params.Keyword, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "keyword"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "keyword", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "page" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "page", r.URL.Query(), &params.Page, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "page"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "page", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "pagesize" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "pagesize", r.URL.Query(), &params.Pagesize, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "pagesize"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "pagesize", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListTemplates(w, r, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -4130,6 +5119,52 @@ func (siw *ServerInterfaceWrapper) StopVirtualMachine(w http.ResponseWriter, r *
 	handler.ServeHTTP(w, r)
 }
 
+// UpdateKubernetesSupportedVersion operation middleware
+func (siw *ServerInterfaceWrapper) UpdateKubernetesSupportedVersion(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params UpdateKubernetesSupportedVersionParams
+
+	// ------------- Required query parameter "id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "id", r.URL.Query(), &params.Id, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Required query parameter "state" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "state", r.URL.Query(), &params.State, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "state"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "state", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.UpdateKubernetesSupportedVersion(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // UpgradeKubernetesCluster operation middleware
 func (siw *ServerInterfaceWrapper) UpgradeKubernetesCluster(w http.ResponseWriter, r *http.Request) {
 
@@ -4328,6 +5363,9 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 		r.Post(options.BaseURL+"/client/api/deleteKubernetesCluster", wrapper.DeleteKubernetesCluster)
 	})
 	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/client/api/getKubernetesClusterConfig", wrapper.GetKubernetesClusterConfig)
+	})
+	r.Group(func(r chi.Router) {
 		r.Post(options.BaseURL+"/client/api/startKubernetesCluster", wrapper.StartKubernetesCluster)
 	})
 	r.Group(func(r chi.Router) {
@@ -4338,6 +5376,15 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 	})
 	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/client/api/listKubernetesSupportedVersions", wrapper.ListKubernetesSupportedVersions)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/client/api/addKubernetesSupportedVersion", wrapper.AddKubernetesSupportedVersion)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/client/api/updateKubernetesSupportedVersion", wrapper.UpdateKubernetesSupportedVersion)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/client/api/deleteKubernetesSupportedVersion", wrapper.DeleteKubernetesSupportedVersion)
 	})
 	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/client/api/queryAsyncJobResult", wrapper.QueryAsyncJobResult)
@@ -4367,6 +5414,12 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 		r.Get(options.BaseURL+"/client/api/listServiceOfferings", wrapper.ListServiceOfferings)
 	})
 	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/client/api/listTemplates", wrapper.ListTemplates)
+	})
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/client/api/listNetworks", wrapper.ListNetworks)
+	})
+	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/client/api/listZones", wrapper.ListZones)
 	})
 	r.Group(func(r chi.Router) {
@@ -4383,6 +5436,45 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 }
 
 type RefusedJSONResponse ErrorAnswer
+
+type AddKubernetesSupportedVersionRequestObject struct {
+	Params AddKubernetesSupportedVersionParams
+}
+
+type AddKubernetesSupportedVersionResponseObject interface {
+	VisitAddKubernetesSupportedVersionResponse(w http.ResponseWriter) error
+}
+
+type AddKubernetesSupportedVersion200JSONResponse AddKubernetesSupportedVersionAnswer
+
+func (response AddKubernetesSupportedVersion200JSONResponse) VisitAddKubernetesSupportedVersionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AddKubernetesSupportedVersiondefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response AddKubernetesSupportedVersiondefaultJSONResponse) VisitAddKubernetesSupportedVersionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
 
 type CancelAsyncJobRequestObject struct {
 	Params CancelAsyncJobParams
@@ -4529,6 +5621,84 @@ type DeleteKubernetesClusterdefaultJSONResponse struct {
 }
 
 func (response DeleteKubernetesClusterdefaultJSONResponse) VisitDeleteKubernetesClusterResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteKubernetesSupportedVersionRequestObject struct {
+	Params DeleteKubernetesSupportedVersionParams
+}
+
+type DeleteKubernetesSupportedVersionResponseObject interface {
+	VisitDeleteKubernetesSupportedVersionResponse(w http.ResponseWriter) error
+}
+
+type DeleteKubernetesSupportedVersion200JSONResponse DeleteKubernetesSupportedVersionAnswer
+
+func (response DeleteKubernetesSupportedVersion200JSONResponse) VisitDeleteKubernetesSupportedVersionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteKubernetesSupportedVersiondefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response DeleteKubernetesSupportedVersiondefaultJSONResponse) VisitDeleteKubernetesSupportedVersionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetKubernetesClusterConfigRequestObject struct {
+	Params GetKubernetesClusterConfigParams
+}
+
+type GetKubernetesClusterConfigResponseObject interface {
+	VisitGetKubernetesClusterConfigResponse(w http.ResponseWriter) error
+}
+
+type GetKubernetesClusterConfig200JSONResponse GetKubernetesClusterConfigAnswer
+
+func (response GetKubernetesClusterConfig200JSONResponse) VisitGetKubernetesClusterConfigResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetKubernetesClusterConfigdefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response GetKubernetesClusterConfigdefaultJSONResponse) VisitGetKubernetesClusterConfigResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -4773,6 +5943,45 @@ func (response ListKubernetesSupportedVersionsdefaultJSONResponse) VisitListKube
 	return err
 }
 
+type ListNetworksRequestObject struct {
+	Params ListNetworksParams
+}
+
+type ListNetworksResponseObject interface {
+	VisitListNetworksResponse(w http.ResponseWriter) error
+}
+
+type ListNetworks200JSONResponse ListNetworksAnswer
+
+func (response ListNetworks200JSONResponse) VisitListNetworksResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListNetworksdefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response ListNetworksdefaultJSONResponse) VisitListNetworksResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListServiceOfferingsRequestObject struct {
 	Params ListServiceOfferingsParams
 }
@@ -4801,6 +6010,45 @@ type ListServiceOfferingsdefaultJSONResponse struct {
 }
 
 func (response ListServiceOfferingsdefaultJSONResponse) VisitListServiceOfferingsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListTemplatesRequestObject struct {
+	Params ListTemplatesParams
+}
+
+type ListTemplatesResponseObject interface {
+	VisitListTemplatesResponse(w http.ResponseWriter) error
+}
+
+type ListTemplates200JSONResponse ListTemplatesAnswer
+
+func (response ListTemplates200JSONResponse) VisitListTemplatesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListTemplatesdefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response ListTemplatesdefaultJSONResponse) VisitListTemplatesResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -5163,6 +6411,45 @@ func (response StopVirtualMachinedefaultJSONResponse) VisitStopVirtualMachineRes
 	return err
 }
 
+type UpdateKubernetesSupportedVersionRequestObject struct {
+	Params UpdateKubernetesSupportedVersionParams
+}
+
+type UpdateKubernetesSupportedVersionResponseObject interface {
+	VisitUpdateKubernetesSupportedVersionResponse(w http.ResponseWriter) error
+}
+
+type UpdateKubernetesSupportedVersion200JSONResponse UpdateKubernetesSupportedVersionAnswer
+
+func (response UpdateKubernetesSupportedVersion200JSONResponse) VisitUpdateKubernetesSupportedVersionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateKubernetesSupportedVersiondefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response UpdateKubernetesSupportedVersiondefaultJSONResponse) VisitUpdateKubernetesSupportedVersionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type UpgradeKubernetesClusterRequestObject struct {
 	Params UpgradeKubernetesClusterParams
 }
@@ -5204,6 +6491,9 @@ func (response UpgradeKubernetesClusterdefaultJSONResponse) VisitUpgradeKubernet
 
 // StrictServerInterface represents all server handlers.
 type StrictServerInterface interface {
+	// AddKubernetesSupportedVersion Add a Kubernetes version
+	// (POST /client/api/addKubernetesSupportedVersion)
+	AddKubernetesSupportedVersion(ctx context.Context, request AddKubernetesSupportedVersionRequestObject) (AddKubernetesSupportedVersionResponseObject, error)
 	// CancelAsyncJob Cancel a job
 	// (POST /client/api/cancelAsyncJob)
 	CancelAsyncJob(ctx context.Context, request CancelAsyncJobRequestObject) (CancelAsyncJobResponseObject, error)
@@ -5216,6 +6506,12 @@ type StrictServerInterface interface {
 	// DeleteKubernetesCluster Delete a cluster
 	// (POST /client/api/deleteKubernetesCluster)
 	DeleteKubernetesCluster(ctx context.Context, request DeleteKubernetesClusterRequestObject) (DeleteKubernetesClusterResponseObject, error)
+	// DeleteKubernetesSupportedVersion Delete a Kubernetes version
+	// (POST /client/api/deleteKubernetesSupportedVersion)
+	DeleteKubernetesSupportedVersion(ctx context.Context, request DeleteKubernetesSupportedVersionRequestObject) (DeleteKubernetesSupportedVersionResponseObject, error)
+	// GetKubernetesClusterConfig Get a cluster's kubeconfig
+	// (GET /client/api/getKubernetesClusterConfig)
+	GetKubernetesClusterConfig(ctx context.Context, request GetKubernetesClusterConfigRequestObject) (GetKubernetesClusterConfigResponseObject, error)
 	// ListApis List commands
 	// (GET /client/api/listApis)
 	ListApis(ctx context.Context, request ListApisRequestObject) (ListApisResponseObject, error)
@@ -5234,9 +6530,15 @@ type StrictServerInterface interface {
 	// ListKubernetesSupportedVersions List Kubernetes versions
 	// (GET /client/api/listKubernetesSupportedVersions)
 	ListKubernetesSupportedVersions(ctx context.Context, request ListKubernetesSupportedVersionsRequestObject) (ListKubernetesSupportedVersionsResponseObject, error)
+	// ListNetworks List networks
+	// (GET /client/api/listNetworks)
+	ListNetworks(ctx context.Context, request ListNetworksRequestObject) (ListNetworksResponseObject, error)
 	// ListServiceOfferings List service offerings
 	// (GET /client/api/listServiceOfferings)
 	ListServiceOfferings(ctx context.Context, request ListServiceOfferingsRequestObject) (ListServiceOfferingsResponseObject, error)
+	// ListTemplates List templates
+	// (GET /client/api/listTemplates)
+	ListTemplates(ctx context.Context, request ListTemplatesRequestObject) (ListTemplatesResponseObject, error)
 	// ListVirtualMachines List VMs
 	// (GET /client/api/listVirtualMachines)
 	ListVirtualMachines(ctx context.Context, request ListVirtualMachinesRequestObject) (ListVirtualMachinesResponseObject, error)
@@ -5264,6 +6566,9 @@ type StrictServerInterface interface {
 	// StopVirtualMachine Stop a VM
 	// (POST /client/api/stopVirtualMachine)
 	StopVirtualMachine(ctx context.Context, request StopVirtualMachineRequestObject) (StopVirtualMachineResponseObject, error)
+	// UpdateKubernetesSupportedVersion Enable or disable a Kubernetes version
+	// (POST /client/api/updateKubernetesSupportedVersion)
+	UpdateKubernetesSupportedVersion(ctx context.Context, request UpdateKubernetesSupportedVersionRequestObject) (UpdateKubernetesSupportedVersionResponseObject, error)
 	// UpgradeKubernetesCluster Upgrade a cluster
 	// (POST /client/api/upgradeKubernetesCluster)
 	UpgradeKubernetesCluster(ctx context.Context, request UpgradeKubernetesClusterRequestObject) (UpgradeKubernetesClusterResponseObject, error)
@@ -5306,6 +6611,32 @@ type strictHandler struct {
 	ssi         StrictServerInterface
 	middlewares []StrictMiddlewareFunc
 	options     StrictHTTPServerOptions
+}
+
+// AddKubernetesSupportedVersion operation middleware
+func (sh *strictHandler) AddKubernetesSupportedVersion(w http.ResponseWriter, r *http.Request, params AddKubernetesSupportedVersionParams) {
+	var request AddKubernetesSupportedVersionRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.AddKubernetesSupportedVersion(ctx, request.(AddKubernetesSupportedVersionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "AddKubernetesSupportedVersion")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(AddKubernetesSupportedVersionResponseObject); ok {
+		if err := validResponse.VisitAddKubernetesSupportedVersionResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
 }
 
 // CancelAsyncJob operation middleware
@@ -5405,6 +6736,58 @@ func (sh *strictHandler) DeleteKubernetesCluster(w http.ResponseWriter, r *http.
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(DeleteKubernetesClusterResponseObject); ok {
 		if err := validResponse.VisitDeleteKubernetesClusterResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// DeleteKubernetesSupportedVersion operation middleware
+func (sh *strictHandler) DeleteKubernetesSupportedVersion(w http.ResponseWriter, r *http.Request, params DeleteKubernetesSupportedVersionParams) {
+	var request DeleteKubernetesSupportedVersionRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteKubernetesSupportedVersion(ctx, request.(DeleteKubernetesSupportedVersionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteKubernetesSupportedVersion")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(DeleteKubernetesSupportedVersionResponseObject); ok {
+		if err := validResponse.VisitDeleteKubernetesSupportedVersionResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetKubernetesClusterConfig operation middleware
+func (sh *strictHandler) GetKubernetesClusterConfig(w http.ResponseWriter, r *http.Request, params GetKubernetesClusterConfigParams) {
+	var request GetKubernetesClusterConfigRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.GetKubernetesClusterConfig(ctx, request.(GetKubernetesClusterConfigRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetKubernetesClusterConfig")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(GetKubernetesClusterConfigResponseObject); ok {
+		if err := validResponse.VisitGetKubernetesClusterConfigResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
@@ -5566,6 +6949,32 @@ func (sh *strictHandler) ListKubernetesSupportedVersions(w http.ResponseWriter, 
 	}
 }
 
+// ListNetworks operation middleware
+func (sh *strictHandler) ListNetworks(w http.ResponseWriter, r *http.Request, params ListNetworksParams) {
+	var request ListNetworksRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListNetworks(ctx, request.(ListNetworksRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListNetworks")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListNetworksResponseObject); ok {
+		if err := validResponse.VisitListNetworksResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // ListServiceOfferings operation middleware
 func (sh *strictHandler) ListServiceOfferings(w http.ResponseWriter, r *http.Request, params ListServiceOfferingsParams) {
 	var request ListServiceOfferingsRequestObject
@@ -5585,6 +6994,32 @@ func (sh *strictHandler) ListServiceOfferings(w http.ResponseWriter, r *http.Req
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(ListServiceOfferingsResponseObject); ok {
 		if err := validResponse.VisitListServiceOfferingsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListTemplates operation middleware
+func (sh *strictHandler) ListTemplates(w http.ResponseWriter, r *http.Request, params ListTemplatesParams) {
+	var request ListTemplatesRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListTemplates(ctx, request.(ListTemplatesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListTemplates")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListTemplatesResponseObject); ok {
+		if err := validResponse.VisitListTemplatesResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
@@ -5826,6 +7261,32 @@ func (sh *strictHandler) StopVirtualMachine(w http.ResponseWriter, r *http.Reque
 	}
 }
 
+// UpdateKubernetesSupportedVersion operation middleware
+func (sh *strictHandler) UpdateKubernetesSupportedVersion(w http.ResponseWriter, r *http.Request, params UpdateKubernetesSupportedVersionParams) {
+	var request UpdateKubernetesSupportedVersionRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.UpdateKubernetesSupportedVersion(ctx, request.(UpdateKubernetesSupportedVersionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UpdateKubernetesSupportedVersion")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(UpdateKubernetesSupportedVersionResponseObject); ok {
+		if err := validResponse.VisitUpdateKubernetesSupportedVersionResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // UpgradeKubernetesCluster operation middleware
 func (sh *strictHandler) UpgradeKubernetesCluster(w http.ResponseWriter, r *http.Request, params UpgradeKubernetesClusterParams) {
 	var request UpgradeKubernetesClusterRequestObject
@@ -5857,255 +7318,302 @@ func (sh *strictHandler) UpgradeKubernetesCluster(w http.ResponseWriter, r *http
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L2Lcts4tij6KyjdXdWPTSrU05JcXbfciWfGM53H2O7M3buTWwFJ0EKbIrQJ0LbSlarzNefDzpecwgLA",
-	"J0hRspN0z0xVqmJJJLAArLWw3uu3QcA2W5aQRPDB6rcBecCbbUzg7yDOuCAp/M2zzQanu8FqwBKC9C8D",
-	"Z3CH44zIB2LKxW3mkzQhgnDzakr4liUcnghYlojBauQMGs8NVr/8NsCBfmKAww1NBs4Ac84CigUJEyLu",
-	"WXqb4A0ZrAYh2TBXfyUfywTjAY5pckMS7MckHKwiHHPimCWI3Va+9zxmWfgSJ/iGhANnELBEpCxOWCjX",
-	"O3EGwTZLso0v4RmMPPlESuTsg9Vg7I3n7mjkeifXo8Vq4q087z89z4OHOK1PGxIepHQrKEsGq8GZ2S8k",
-	"GBLpDok1TW44YnKNIdtgKp+6fP36Ov9MYc5gTMb+BLsneBS6Uzxdugvshe4o8oJJ4EXLcDzK39hisS5G",
-	"IUm4ZRQ2cy3Elq+ePRstx0NvOB6OvNV8Op08k0+JINSr95zBGnOcJExgCTbP1wKg+POlPw39iUuWfujO",
-	"QoJdvPQDl8wmo7k3HU/w4mTgDOgWh2FKOJcbmM9X/kEtzJv78ymO3MViMXZn8/HCXUSzEzdcBKOIeNib",
-	"LsigjCZ3JOWUqV1ZRtPoZBItXH+2PHFny3DuLibzuRuOZ7NoNF1Mpnhqe1njzt1oOJkM5b5tsDyT4vQ3",
-	"ZMMAw0feeCqBLmGb/KTwTcMwWoxD7LujxThwZ4Qs3QWZBu58Ec7G0WSMF5PJwBlwkt7RgLAoIilNbuDV",
-	"eXSCZ9E8cE/m4cid4dHMXUyCmbsMxiPPH4+W3glpvqpB4Rscx/JX+pEMVmNnwAUW8ofLLElocjNwBoJs",
-	"tjEWRMEZzgMS4pF7sjiRGz1duj4+mbvTOV5McThahJNZ6R09y9/yrUNydySV01RkON7gYE0TuV1Wcu1F",
-	"LSGJiSDblAkSKPowNEP5Nsa7ComzkLijJZ4Es3AReZMnIZc1VtSaT9yC9+vdVp4BZ5IbXNFNFmPBJMuD",
-	"ySbT2TLyZ74b+eOlO5uEobuchzPXX554/nyMydyf1AnCG46G3nAkgaA8lCulAY7jneRdFYgoN5RZ/upB",
-	"YiuOK18XWC6/1pgu5zJIHmMusm1oP5flarI057Jn3xMawKmHRKIlbIF8izyIFIfrYMs0s/vlvTO4wYLc",
-	"451Z8ng2G45nU7Nz4WzkzXziuzMyGruz5Xzu+vNJ4M6D+cwLfHzihVH3zpEIZ7EYrESaEUnGQfGkN155",
-	"o5XnmX++ItwN5rdy+QDJbOgNveMIuvMa4iRgSYjTHd2qfRApjiIa6MvnzxnhQhKb+njBWQyn8um9jYwz",
-	"TlIFGZ4HCzwl7tQfEXcajrC7iCYLd4Kn0SyS3GQ01s9rsAw53m30VMEt13T8kSXq7E78JSbT5cINQkLc",
-	"WTgL3eUsXLh+OAvGy2jk+8FYP69HlX+OANgnGOTTp09wcJqb1MULzW6QfqIuZtS4kV3GqD7UxrGKC38M",
-	"n/iWSEIZe573R+Fntuv/D8DjejMmcy2Pveni32zq67KpzybPfBkx5nfLVD8BQ9ziFG+I0bhybvVbTZ2Q",
-	"7yIWIbEmSD+E7teME5QSzrI0IFwqGpJTniKcMLGWmscaJ/CGpEaSfsMR5ShiKUoZEwhWxyXaygn+JyPp",
-	"rhAJDCDOgAdrssESIr0JXMjDHEjgg4wLtvkr8y9eNEG+eCEBEADAr8yXcwuG1viOOAijn3++eIFogmJ2",
-	"T1IUYE7U0wmDh9eYnyJ5LVCONjgkiEYoJpFALBMtICtgfmU+DfeArbinDWYJ68ULs9HqufZ9Zkm8q+4v",
-	"u08QeaBccLQmKWmBNOf3ZTD/IyXRYDX4f54Vuvkz9St/dkkikpIkIAA+5ZckyFJO70hzBTgIyFaQEN1T",
-	"sWaZQCSKSCBOJZwpbKfcVX0D2cGjPM3Ht2ykz1hMcAKg3JLdPUvDJhhbnAqzjXLYU8C7X5nPUfmnYBM6",
-	"8Au5kwuWX5fGcZCcErEUxeSOxC3gGhi6z1ye2FkcNyGVs+MSRTjofk0U+ahzBkCL02eRBDbd5WSIkxAl",
-	"TBTYwO7bdlYOp5lf165KHvNaM01llGGJIIot4O02pgFc6c9+5XIFv5UGo4Js+D5selUafvAp5/o4TfFu",
-	"AEypukOajSPDx9HFC478HTBYOCEHYcVuzRP8F+/9UH7xg7x/SPou87zxvPGE+fDDxYtTNRrlSBtoHKRe",
-	"lacvFaMhuhCI3ZE0pSHhqHkr2Xe8MufAGTy4QcyykAsc3LopibUoIg/mSg35uu1pTiUBrgbT4Xg09AbA",
-	"u28sFKiES4Ph8hkHRSnboNEpogIlhIQcvgaF3g42jNyXO7yGmXF8kQhyQ9LBJw3aFRgM6uCl7B6QGGvQ",
-	"sEAbxgWaeZ4jN9sdAUHiOM5ZiHywBnsH3HpZj4A9Zb+SQOznz/rBdgateB5OibxW9NOKMztAtu4IbQhO",
-	"OFJEaV2ReutoZs0FTsW55G629bRya7BaXkm807dKxtv2HGYA/lkDMmLpBkvNhyZiPi3EO5rv9SdnYBQp",
-	"4BqXJMo4CXuwHG0yVtwHx6Rh3a0oaJykKUsDMGIsl8ulMyh9MZ2M9GdBHiS4P4MaI0+RPJAgEwSdvblA",
-	"Adts5JnZp0NhBm9sKOeSReViFYJNyTIa/kS5kMIvnEqvkzyXQJ0l/N5sVvXwrtcESSE2A7lKImS+qhWa",
-	"eiMUpCSUx4JjLimL05sEi0wi39SboQ0RaxY6aDrx0AZvEd8lAj/Iz6MS+CxFWXKbSBS4eCF/HOefzY6w",
-	"FO4fSbViTbm5mBw08yYS8UMssC8FLAnDOhNCblDI7hMHzSaeus3AOo2I1NLQbDKSr0nc5HyI5DJvyc6s",
-	"Uc/6DUfmiOGCB94B689PvthoQK4zjevy723KtiQVVKGdktn2ELuUCkFCDHCaUsL1tfw/UnXRUmHz1pe/",
-	"01TO+Yue5X3+GPMlYUs+biB7Drp/E779wCXkvuQfqcHhfKEFAqbvX+WVJKAmMPAinKLkRShMd2mW/CD1",
-	"WP03WM8f3pR2ZuQMNjSpfVPdOv3qHkJ7ke4us+Tz7lRzP7b0ucLl5olXZq8Dc2+0GkOAISPcduyUY75L",
-	"AtsISsKkUnqU7IWrTcfIqC91qdBwe9vGlHVDDZINGuAp3D5EoYU2B+olU55t6RszRlOmlHiqRa367EpT",
-	"1bNxdaw39I4AEBxWBifmIE4klPKy9HfqBeumly+e5kIjSuIQFgmnSNVk/IBl/kmOYFuilg9tsxa3OdLm",
-	"erVQP2XZzVqCsZe44firN1CBYPnhlpb/vhPleRPn8Zbaoc8PB1CDFgJgzx0zVGbZszZrRy5CF3MnIJKC",
-	"gHmKsM8JWEBIUii2CQOzcUPKsW+EOscjKJ8KxPHOinv9aBRw8DDUpUJJgQp9nwJb1WfbPPKXFVJQOUhv",
-	"o4NiJj9qhuRIoYI4IGY7IL2wNJcH9Db3xGh4qIrYLahbMJinPbWYJDdi3XzvBsQBLpB6QClN+rUmmvU9",
-	"/ZzV2jGghU1WGSSYJcyy5OD8APZoTqDjUtpkXCCfIElk1svoiXndfnSUAryTI6XCxRw1c6SsoKPE0Ecg",
-	"Yek5Kz5KxvtX5lv4aJsNt44JhY21sR36p/2ikDFCwRZjfktC0APsmxxswk4OD3acMpQVLTSIMeddozOp",
-	"EWrs7ZT25MF8Krna+j1eeMl6bck3vLByNmAt+8/s8pCi977j9RVb295NuMCJ8l11j6H0tLpdHfssM/Zo",
-	"eUBvX4Kpdc9sdpoDtnJLpV4Z5dMdOdM2ZYHSkC2mj/ge7zjyrKz0V+anhIMnrRs5/sr8S/Vg+S1lWKjP",
-	"6KH7NY2JZHCUI5qgbcpuUsI52IJAlpC3RBYEhIQkVNqx+TrCNCZhN7D2DVU8oyarYKRecUDn1vJMyy62",
-	"7aBXXoODRmXQxwXAG/xAN9kGvN0bmqi/PdtCNhAlt5EbTNI75TbrRkf1nMJHyrW9RqIMFSUhTW56opw5",
-	"tiVuCOdWS6q54aR+BYoplhdCxFLJ+xFGMU1IVRakAq0xRyQJSYi+ZVmKyIMgibyFvrNNzQXZtqhE8JNc",
-	"p5xzG8vrhSaIpaG8cSTCCLA6wtKzJGTqPr7HHPnkJksqiMMbUCZwTmpXmnD2ku7+yvwrQbY24c74PLsP",
-	"Tz7V5+KoXZnF3eSU3IQln1aJueagqMunzhTqJFvcCYallgmg6xq26TPyp1/1T819AF/UURqNufmP0WfU",
-	"rE+ryxSRsM/XOLER0prdK6Vemai0SdmE0JIU3bMsDpXEJw+zupF5oGuHxJhmCbdKihv8wK1+CM2WULE3",
-	"2uGjgjOt/IkmLWMpttZ/rBpKmxU2MMwZPLg3zJVfuvyWbl2m/RUuRNpKVQRCWz45g+fySo0NcmircQMp",
-	"A3jKoGZZ4etCuasMbLENuFtGsxHKc5ZE9CZLSR7x0wqieZKbJx8NZvuIVlCBBxSRHM8V1rbCC493OiA6",
-	"yblq/G3Avmd02wJeaCtyTeBBgm6IvKTXUs5ui36Ca+bn6+dg1BGCpPLd///du/C36SdX/jc2/12r/1aV",
-	"/375z/dylP9osPGaN1P/GGrh+gVEtPXecxUA9+g9b+z2vnGtu62Mx3bpASt/UW4dVowuYBvwFiXsfoj+",
-	"IZ8rQjnkFqHbhN1LnVqfVcrYBq7HhNyjty+5owJpMikkZ0Iq3IV831AGc6eHnXmCzdfAhdN0J9kpCNlw",
-	"IyRMOAq6lEQZxzGYMdCGpcTKb0t5EXtPoXFxfHIGUvJvlcR4CdaQnUrgQEEASOWVRjniDOE4JTjcWS1k",
-	"kiELlpINu2szlshHlFySX0vq+dDR9rOUC3l8N0z93ffm/ongO5rcvJKiRv3y1pxe+1Rfwb0ByAmb3sPn",
-	"C499agS9tUmXtZiKyoIDdRo9V2UCFooz7FhYEd3wyWQU7OHp9CMpRu4rL//K/EJcPtWiMgRBJORBuCpy",
-	"hKGUBCwNXThdHCuy1NFAqYkv0aqFxoDyprQYkfJAlobYqijxMZc8eIQtV1DZwV3fnIoRxSjW8Hwu+8k1",
-	"T72RVejpGFlu+1+ur9+gXJxueV051u1EzdF9ysoWzWI/C695qwsMhi8ZBrRWTzZbsctD4MyBddpsrbPb",
-	"Y7kaV0DnweerKO9leWNsl0rZ9S/ZeBhShRNvKmvYGz0waEQNSI3vluwUYpMkBEtEfsH187E2wb3TsRoH",
-	"mCIrpkN2n/DcomyO02qZTIM1vbNdaProgVSsV9Oh9r69Nv013m5JQsJ2C19vI2wPa+Hv0/K4HyoIDbL7",
-	"Pe6IJSDy4tWfXjvoH2eXrxBL0fnl5evLFncy6WOhhunRVbAmYRaTsOHDD2mIqHAQjbQoFNI25xiEd3XP",
-	"WEdhGLf0GeFkV7KhqpiWlHRNuMetk9ti1bBrHMpPScPiA6LRhvgs3IHN7xveNandlNiQz+UJvVVJLy/z",
-	"vBmLlcuqkCiNJ3SKw3HQFQSTQUzR89ye39tfA9sAIbt7UK8Ist9Hn4WRyiAKSxHfcUE2/QJi8qlyL48J",
-	"Jq56ezpMWXWbVmGkUjtb4orv25jztd6wKoNu34Me22hzZXXOz23K/h6DlYD3rJKFHLYbD3p7qostst3m",
-	"9hUdsxoTZn60AU4v277kIoj9YKOiusB7Lb5webSLZTqFwii6NVt8wwEyRGfaXyDf/IYrI7oRlsDanYtL",
-	"jkkvMY894EDEO6TlmqYEM94fJdYh42qpYjbxDhdvdzbHTcGELBUJug+pwX6BuWqjVxMj0ozk3P8ey0s8",
-	"sQtG9bTFbihq/L6JIwfoM8aH0KAk8KD0ldT6cXKpILbcTukBYmHLZSY310FBlkqpBH1LBcKB4E7uNvrO",
-	"QVuShBA+oFBC3SS3dLslIbwAVC+QGgkiHHJaUm98J+lELiMXHuSziMkna2qrJH81HcI3mCbIJxFLiQ4W",
-	"fRCIJb2DE9SKbZy9iZAWq2MpJa4IUX2UnlByJVhVBHsFj72hi7lzoshbbI5tKfvRZlnr9Hi0Oiwq1UOs",
-	"urwuJgLSsc7PL+qLWMIiygVHuiLd4LkO94d+opyJ2S16V4b8BnagbncC+VisyQ4S8+xY2Zi5byjq3tmt",
-	"cxXp2bYZ7p6/+Zk3UUYZZROdyNEc9DDVs1zdpQu7SrFOz68uUJjSOwLWkJBsY7Yj9kjeTsUW8g6Lb2or",
-	"fYymy+4T2KrH67l9R+qn5e4frShsUx/r58ufmrhQYnhnby6sA4ogpMqQ2WbZaS6pmt+Y+TENkM7uJjlG",
-	"ypEVxjvI36GLFyuQJHWGXPEziE6sHL6gE4DeviwR/+EXeqm6TzurMaGCJWjtwpUIwv7cphjsMaymPGc/",
-	"PrNvXtss9dIIB9uyejDfdoot1Q+wEofCrYs3Br0OGXI/YMcMf0t2W0xbWPLV1V/AoimfADkoZjc3EASU",
-	"QPEr49PplsFL5Z56bWyV0E0VnD5THCqO9JumUlmqEQMWhyTNh6+IBPZArKOCJrQfruQBtA6ua2vYNkD9",
-	"Zr1e5Wm+/LHrkj0yPKMf1AcdmtXzWJTU6ItfHXKopSpG31F1jRA7f9QBbC3M0VpQoz8it81sncp6kvYT",
-	"dJCpUyUBl5gSxFnYEi3Zor8JnUzZ5yjLdUL2hMvqJwsrrUI5nzEB/siu4ftt71FTNGqr2WaRRNfESc00",
-	"elmV6qaCZsCaOsb+aFw+9sdc89V5++30/rltM5lKLX3J82MLxEUFl/4E97GPlg+GZq3qa2BLs5UZV5tq",
-	"fZDxunxP1bTTsvioOUBh4i70svwKaeKxVUGv6FNVBbtsS6/JZI9x0zfsIsfYik0500dZi602RksCRj7X",
-	"EbZjq1lyvx25eO2tKSFoD63rrTbvJ7N+ohTlbP9QF1evVdIsFRz5NMEpbcvCZf3o9pARW26xy7a4pw1N",
-	"ehk2VDi2UhFVtQ0sUExwuTxXNSK2hzgHktuhQ/fbs34HyskGJ4IGdwWiWTZAZ4tRwUkcFcF3eVnLvn7N",
-	"c8VqEEvRC8oN22m+nW23LBW8FjHXFqVnCk0EOFE3G67YE3Xgk6r9Y0mY05Ot8UFzbJTNGCfgXilb1Cyz",
-	"dNwr9QMwNFZQRwmrK9Da96m4FiqIXUbIgrW/78N8juHQejVPxaH1QknYB00fy6oNz+3FqsuBi804qhTT",
-	"pDs8n6MtC3kRTgmhdFJqAgcZTblYgetDe6t4vRincnW0oHY3q7aMdlzmdM+B+qgXvYbqoiaN+2bnbQj+",
-	"E+XibEt5WwQ1lALbUt47ZLqUul+HrTFWK0AmW6YTKpM30xu0PAfHClhjuDboijiFLvDysIPe8JXiH2wA",
-	"WgbshHA/dIdB1gHVfoiakm4XdN21+g+SMe1Qd0ywfwVXhv+aK6HfUups+4g15XdQ95raZ2pbXL2mXNeK",
-	"6oHjvbNu6nXrbItoHbwN8qrpoBPwjtLM/Y0TdrDbhm6D+r/ZHlilXt0bQhjNCld1GBs0L/H2PBFKMO/t",
-	"Y2qM8uriuc2lr5V/qICQRjggDY9+UQu5uzyhes7qiKmXT27xkUCotyUsvy06u1SD2XZJ6x/NNd1hgt2v",
-	"IsrdO8z9IqcsHCN23S+v8dyRDqlrpb19WbK6VqCpZEgGnfC8PHveBVBeQtoqPKkfe+xmL/N4vzH6yXKd",
-	"xvVSteonQ7tKyev6qLUK2PsCXfMK2f3ExpIFr2q300awMmhlFHMKOq7uSpM8bTyoUuj1eF/3varLrIu9",
-	"ohsiOLpf02DdsL+eIlXOS1fZwlL1uklYChtVi3y1Rvvls1jTF3ta/1hpyfuKF3Raj3vPaWPdtbSsI4oK",
-	"9rFu9wy96zNSa4pRORS5lJx3Q4SJxzYsLmIpyrEFNOSEaZTIiwffkB6hzMrAUehcNuw2pWN/1Ky0WUv5",
-	"AJwxg5nU3bx2aogFcQXdPAoj61VuC1CNIeKIwX5iCsX3lXk9YuiihG2DO9jTiCFX6zET8d7Vq0vlde2Z",
-	"jn3m/3tG0p3RW1U0dZvUCNV2Syn2WSwOVYwb+N01pg3VAdy9ifsw6uFJ++oFsEXZwOyXs38cxpRffAoM",
-	"UOOZhN2W2Pgi0F0bxDjgzpeLSIdsVlVoeR8j7JmweADmQ/XX3nn++2s790nzVxVn62vbM7YNy2qqrsVk",
-	"3O5jKZmNn7/5uVmRJyb4zlxtbEsSewhu3i2oPjx8rUoEyvHB5/KXj0fOcmiiJNy+GSdHBLLpjkV2hFXx",
-	"DQ+QbM/X7L6j+tsXiKjrI8VQrtqA0I97Ctbog8CI048EjuK08MIGsBSUcciVEWvSYvnmOhHtiNXyO6lB",
-	"0PiYM4vphopgmx134m0Ow7Kz8Di8fTphFH6z+cr2rm6bsjsKgYTJTVtymj3KuMVzcBYI1QjF8gJL8U1L",
-	"qiZf47S3fqhr+5ZIsZpkWMxjWWAN6UtoWWENxaZWEaiCi4VvY180RpMbH+PBK8pfPMaFVzNu2lGwNNUR",
-	"jrv6zdPLbadFKxKe5X5iyx4ppvOogOI/RJGtYqHFJAXo77v27zlWnXuefudaMFTedSwSLXxOAoHb0zfy",
-	"n4sYBrlFQ3AXWqMBN/vXcKi/soDRLLJzh+2u5afY4X6XQjWkoVRlgIWdqQzg14agEetJqTpETeasunZo",
-	"SyQE7aCAJco6tkLXaUYc9Cd5xyCWop9Vvw3ryXVFCjRjY8yMUuqNiSjw4649yOVzIIe+cMoUCdOYDdP7",
-	"3okxb19+Hnx5gtVCLAsWAgfrfRlcJswLgr8oR/lb/VswyANdM64KcR8gWMj3zG3bX0gon5l5u7zajjOz",
-	"hvjhytXUGpnoFs+ZILWUlNPc+t2ilgvRVkUT2xq15TwZERysCy4LudWqgimQ18HAwO1iAaPdIlrrMqlb",
-	"VPCDZ7ZWIgOab4nn035QXTzogfLDV/v25d6KSYFK8DB9wDelsF6StmBYXiXs8TkDVQSFEPqmHsCVJcXK",
-	"9QVre8FEQO2XVkzkPnuctUXgVPS3tsinn76o4p5hrecpX6k66DuBrvrpnwbiljHt4LLtAbvMtp9jk7tG",
-	"bQO67xaz7ZPvcOuQVliLIhc10B5b/aIOlx7PBsTP25sUh/2Nl5l6/unPeu/ANuhruTiWqI6mXPOoKg0t",
-	"XRoOt5BCrfUiqaWZ8/GEdtJj5jrUWlrv3X6szXRfYTBlM/3nT9k/+PDKVmPTs/7gQ3i0wbncB9+24OJ3",
-	"Xe5FVTlHLPl8akt3Yng1ZRt6IUAp3LY4J3sv/iNs1SYtbF/ME7aUFtDNQvrixhG+e8qNKLkXRlAVwpCE",
-	"JjHdZFxAbVqWCU6/BMQ6nZ4fnE9/IGi2JHi5R61mi3aTRe+jdPKG2JFu3WytPYm5yLbhIYz7IL/FEfdI",
-	"D+3e0XFP1b71tNo0Sb5RUxCtdjEa2GdrBHf21islH7A1JjwkVx2sEo2wrqMZ/MEZ6089f89s8x7M+Yis",
-	"c81xNjhU1a8fsZAjk9KfEIJDm8p0CKHHlP/sGO5uY/fBBbe8jfr2Z4VLRHxcLnj7CPudgI287ryPTqme",
-	"qS3Xu3Abllls2a+nJS57snlJKGoTICwidH4Eiq09aS53PU3giDTBKm0/ztfYrNVoSRFsTHiEx3Ff7Qab",
-	"w/G/WWLx4uA4Zqp9e3fC7FcK62gjMgl0rH3frdXY9s7fj820waDvYjt7OQvvcBK0JBeTIEup2N2kLNvy",
-	"48FvKUPI0sO4Sh0FqivL49DtUNuPoleIgMqgOZxkIb/mUXT6kbVRpx77CJIE8upBiKXzv5KvqkX7mNtE",
-	"vrM3FyDtS6mZkyAlAj42m8IBFIAeMFA+61qIrarYc5NgkaU2FW9L/2amME85yPDceKfKHuQ/6XS4Hyaq",
-	"8u/DlqZKCJVjQVCowaxVadZiX2C2wSe5DzSJLMb4a9UHV8hTONvioFJK8Rso26cufXA5cEsJUz58l7xL",
-	"SvUXddUkZGoFrqR4o/uzUw6dbBHm75IPfz6/Rs+CmJJEPMNb+v/qh37g1sDId5nnjec0/OH//K//rf7m",
-	"9CP5YaL+Nga/H37lLFFfqcWXH9f7I7/6ANHyeWdzf/cuiVi6QW9eX10P0V8kToNvqwz4GgqXSt3aWGB0",
-	"nQEHfSit45mcbhLoN+ED+XCKjOVGJWOoZvOg/bLhu0RuhZxGTg+/+0yskWmUUippq0dVw22IWLNQA6Z1",
-	"HxV/hFMoAw1H8z36/vsrs/bvv1+hWpt5U+/wQ75BHxzEIbsS+TutbWGOPsi/frjDcUY+oF8ZTdTvH9Tu",
-	"fnAQ/MTfJQhtSRqQRLgkCRg0wYSORGVV7RT95eXZc/fqL2cjhfIqHs0Q3Sn6EXMynw5VV5UfJZ3Bc3L0",
-	"D2dvLv52/l+rq/Pnl+fXfzv/rw9g8TCbRRMuCFYtdCukO1R78QpvCP/+e4hZKHZBbvoGi2ANIyCc7DSc",
-	"uNRcQNclhqxgwAmdU6NHfom3cmA5lMZy9EGKvXnA0y/e+6H84gflf1M713jCfAA8HaLvv/+JclEM3Ggu",
-	"rWdXxnfz3F+vXr9SO1suCy7Y1oWi+3KTHXV2OapWT0ghrqGrD7o7F+UoU0EYkn5UcxkKZx6TCLplOSiR",
-	"qIqSLI6H6AWWrCJm7BbF9JagD23N1j7oVZw/4M02JmYZeXLkhhmGY1R/bHqe5vhDNj4Bk9IbxsVNSq7+",
-	"/hPUXVc4fqq6WlA4OIhB30n0YPeJBD9vSyYJ3BCnfM3sLt8lwTplCcskbHkXcPWsggGjDzDBBwR9zAIy",
-	"RG9YHKMP/9NMcvhgCtwM0Vk+uSlcJgEqNEKtHqvyERAwCK1X5UogA0w16xCMmZ2RHFjH1usGYMAIzg0h",
-	"FHduyIJsQySP/lBJDUg1jNDRXNEm3LySuGhIYJ3mmW9LfauBEEs79Z3zLvnQSDr4YJhV6dYwqU24IEop",
-	"YKTE9IsvVWApwfMtRh+yTG75Bu8QjjlDPlFbCNpLgmMdJved01gjeOE/ADlz1NbXvQyQbvBeHQfqk5sl",
-	"VW7Clq7ryi5XHQSHG5q4LIl3ciXpbQkeyfxTxgSCZyS1Q9xoQLTjTF//6vZ2x0NPqqZprOURvnr27P7+",
-	"fojh5yFLb57pd/mzny6en7+6Ood3pOxERUyUsg5pAqWgqsFIPcK2JMFbOlgNJkNvOFGdEdcgVJVvwKDS",
-	"gROkTmZrXqU6dUoiQlkS0YRyyX7LCASoXZXATlFN2EiYit7SO/bdEF0oG7ghY02Np3kReZKE/F2iG+lB",
-	"EXioJe+zDNI6UU4/Dsqb3qKxY6hcBeKDVCQR837NkFqxpDhF0ZXa9FkSSmzGilXm6wSXgaNbXuv+yoo7",
-	"qW5sJNRMdw2tjEmi+xmrESU7l7wqkogpryud8IlpnKVkBQ0SSzmCOCXvEhVfxwVWEqhksKAAyIVWn0Vc",
-	"0DhGgpV6/sGLQ3RdMtabrllnMUlVAqKO7sCqmOi7xDQmXONQrUG11AvVugOcQK9biW+hqs9/Wqq+JIpG",
-	"znIMbVFReY7QECcHAFp8Oe8S8B7kfEMPrx+W5wK5RtADL8ZcH3v5hLRYqM5N7iX0DVBM1FGzleJX5Pmw",
-	"d4lkPZwQzYjlJ4UO0Hsbrl1ziqoddpF2pDBqOhnBbuh+fQrfFJ3nsVUXoaTMKl1B6yctwAxWv+xpiVWj",
-	"Kshchrt2sBosokUwXy6J6xPsu9Mg8F18Mgrc8WQyHc3JMvRnyxa1w3SHLhRekWZEK0n4oAwyG3serKDM",
-	"Q6myzXvozQRSCTCesefpZrlC94PB221MlZL9TOoDkEZm1trV+TePoZBLAOWx1yKsDYdB6bI2u0b3krRI",
-	"EpZShtqmyFeqGlvqEAiebaSIn3NQhXlS78M3EhMGsFPv5aMVttzoPNzOml/iW6mbG/TL659yE72m+7NK",
-	"GnGQpGmgHHxLUMySGymmsVQTuxRR3r5EPllT6NaeZ558w5GPg9thE9GbkPZA9nyMFbrbDBW3cOSfEMWk",
-	"/2Jb+CMkXKRs5yDK2VDFbKq/Q6L+hkBxqeY4pZhx8zcwFP1BoqeDAnnBUrFTsxCBvt1mQi+cJtrHqSS5",
-	"G3pHQJEEhek7uU8wUMTSG/miGp2bCoHKlvFdhV7NmlpoUtua2kmyYa9q60gpmO7tt4KTlrDK/1fX5//f",
-	"tTp2R7JXvFu9+Pny7Pri9Sv0rQmlVt/PoOELTmjgoCAmOD0Ficbsl3LY5eamty/1HaTun0hyUPm43lTY",
-	"TmM4K7YDQEoYdAdu2RLY68FBe7Bm92gjb1ZBpRRMqxtyijxHCZxgByvUH7hOBI3VasE+l0M6sgNnXAsF",
-	"cDrFY7DybPGRvUt7Vi7S2gJUN6pkh2iUQ9+yeZVQ5yfl67ZqVs5B0RuPXZsOt3/aZTUqKj3+0ursBX/s",
-	"xdXWit5yeYXa5PrIC+sKqNgUVTH3VcHm39f2tVCMisVV7jR7i/oOnQNekNy10kLIQjRgpJVcVtK+5Y5q",
-	"mXnPRdVSs7XIwyjY2kb5vz8Ph7e0trGCY5u92q/xgEmb/qaiWLvZdkXHPkHgRS1248RfYjJdLtwgJMSd",
-	"hbPQXc7CheuHs2C8jEa+H4xb4M39q59XSNVVypxDKy+fQhVgbeet4aUNL5bRNDqZRAvXny1P3NkynLuL",
-	"yXzuhuPZLBpNF5MpnrbshK3Lx+fj6Y06gns3px5wAltSK3dTMZiafGjF4Is9mkcneBbNA/dkHo7cGR7N",
-	"3MUkmLnLYDzy/PFo6Z200VYzSqfvDjWrtnTvVLNgoGOfoOAoz5JSKSnbftqTPE7RqHYX5ls1bnMnfSQH",
-	"Lxwq4XzqAqrSi6wJlV06qlTGPx6ibUoCtfuK+vt2hjF21XuatDnfqrX8jwFRIkoBopsSDELAIOOk2qam",
-	"a3ct/aROkYe+hY86ZrbZEu67HodQ6Udw5PLqRtPBajAdjpVpsZstmEi8WmcPnJL8rlCWFqojrPYvqFwK",
-	"7mD+ZzmD0rV+QBsmK4/WLZ4OVNh6NMNTe2VyBQGcSgqo9eAhyiDg1AZPKT7iwOMtVTLT8+uY1urtpwx4",
-	"xvCnG4R3qCgmfKJt41rhHC2tcFaSOdQOsvvEAjZ8g+M473BZckm2gFyElB0tQalgM/CbqMGOh6YUwvYE",
-	"5FBrdJayX0nQvYsqkERSdMLMC7zrxPUzx0O8R/kqxuwVkpKXmW2GpTQNgSYo9OIFBx+7KbZ4agzD4L0u",
-	"dbEFR18erpC/37E98jXzHB8cSp95SmjMcIh8HOMkUFcMRmt6s453CN9hCnGIheSeIIxUuRXDsfMFdYFq",
-	"JpNzmamKBIyDyEO3ocRom9I7CLvd4BuCUnJDuUh3vcAJWXBLUvNKlsaHgQCBsnAdKHH+6SAp4k0PAGeL",
-	"Ob9nafjU0Jhxj2VfGD1/dYGMWQNIrxcUQUIrLz2JAmOhh6/HHVQcjVEGH7dJIRGYxofT/9kVqpanbvTi",
-	"6wUH5nk/kmLD9pXJPFiYUIXDIm0w/4Yrd3lI+a1kSX/+8bQIDjLBTiSKSCCAy+bi2DfwCtd3kEAbFoJL",
-	"t4PByongpbqytHeNFnNzkeXGEq1xNETdNEv2rkbFY4IcwFoNSJXw8sPFpfwk9mirKhztr8y/eNHncTC3",
-	"QS8G+fzjjaYgN3amHVOpi0+ieej5s7G7nAYLd0pOfHcRzmbuHHtkhkfBiT/2Bo52da4GM38ULcMJcedj",
-	"7LnTaOG7y2ASuV40iuaRF83xaDQ4wAprNyS2m2LN+RcBDQFOoXYKVRrPE/gVAabCFV+y1RaANoy1KiSo",
-	"kr2WN0Kr2W2Vk+sAu+2L3CvWYqqlArqjNg21bVMd5D7fY6r150t/GvoTlyz90J2FBLt46QcumU1Gc286",
-	"nuDFSQslfgHDZC8vS65BMqSdo6jU+xIn9Rb7heheZUOSe0EsCthNGFdD6Pj6G9aqvxGcZNvjlMwW5a20",
-	"IvKwzZIbkq8oDwmys9CdgRd3CK0w4iMB/l2zT0U4nezTsEQvOgmiSeS5CzybudPIC1w8wp57gk+iSbTE",
-	"YzybHcASX9hJ9quyRAXT0SzRFO6oM8JYt6eSYN0QC+OD6F9UCrLkJZ8J6PgQcpRx4uShsDStxDabCDPA",
-	"7Bt6R4boOUAAYYZbWJcK9YT4KZu3KwfzAPeW6pSnAkMFg5jKCtO0hMV2u7vaFY1H47qtCxhEOv7S7Cwp",
-	"UkruiIm3T1OSCFQUssNJI9bKyS8ohQ7Ae0yHaYgJG0KSH7ynE+7ytdt3CQ7hqKivRtyWPc6qeSdV6oW/",
-	"737TbGIDPE+K5NuU3Ujd3kEjBK5rAlkCYx11WQFSbaxFgn4vYdD5S6P+rKXWDq4lTCvIO7w9mm/ICYvx",
-	"CqbxHAscs5uMNAO1qvu5nzHUT5mbiMM7pckAijmIxfJiV3GnLRReOsROMgftAmbimb+hQqgwWwgqF3QD",
-	"4eoSO6pSUin43/NW8O+/25xw8ioLdRPMg/wNqkpBUxooQM7ZZzWBgHJJOJQj8kCCTKiCyHZnjxSANnJ2",
-	"GOCJTRB9hYNbsgMDTI9Hjam5x6PKDtxP3qD8kgRZyukd6fM4YBhU+Nv7KCQD9nzuSirfT3QD2Dou5l8C",
-	"HeS1nwYQmlKkhivVMPTCZTQK3FHgR+40mBIlES39RTQOF/iEjKQmGWzkwyy9MXH5BSIM8ZYONbsYZpyk",
-	"w0IAG2rRY2jvHfB8E5byzivkVsm1KSesrwbjYEzG/gS7J3gUulM8XboL7IXuKPKCSeBFy3A8qrYuXw0u",
-	"X7++LinEPcOHf2X+NmWB5ugrD75RN6Jq8KC+Kf1uobTVYB6MognxsDufSPXb9z0XzxbE9aIZHgfLcO6f",
-	"nBR5+qvBEs+DBZ4Sd+qPiDsNR9hdRJOFO8HTaBbNoxM8Gg8ecZnUWnm2B/7yU50xVcqcVcamJwmtgoum",
-	"lEfxq+Lj3THBcaXdZ4+7Bvpz6rKXd0qE1D2S7VdKafCnoFB701Fzcs4g/x2IVTPsv/384/nlq/Pr86vh",
-	"859+vro+vxxePT/76VwKEQeddaMxasthC9Xj9GmOVO04i/R+l45Udy1tP9R9B3qvxITtliRSQFCu9vtc",
-	"SFhBbktIlfrgSCFe/SEReIj+RGPVpIFtfJqQIToHhxWACUl2qRQMEu1nfpeIFCccB+WQswjnbkGBBIlj",
-	"vgJykK/HzKTHwDfwK8S1yMclUFK0UcDrRNezQt2Qz2wghl1lZawhr0/DZvyQV8GahBnk+eShaPJrKXuY",
-	"FJXyD8+1siSfj5BKpLx49afX7xIkBZ7zy8vXl6cmlZUlIVKg0DRUshisGAqFYS4VNJKIIbIg5/PL87Pr",
-	"c/QtCCYSgA1LiYOUUS78zpHzteG0Y/vlxflP59fnDnr7cnh1fXZ5rf96/UZlHyo7vslCXGujuNqrfM35",
-	"kuXssFSdc2jSL1XIig6KLm8b9lkmEGcb4rNwh0jMyTeF7Y6lEhh5fLYlXZ9dn69KKUGUq/Rcle0EoeAO",
-	"8nf6lFkq/1b5gThJwDtvDuofZ5ev8jqYlOucpWIxpZ8gm6gNpFevX5wPz168gMNt+/3y/OXrtwA4uG9V",
-	"ujSkRFCOblRq9vfor69/HD4/e/X8/KdVsT33OCkldUrZHbD7zCCvT2KW3HATSWIiFJSprbKpphac3P5T",
-	"ZNyHKv1VkTUVDno3UE0q3g3KXeMAFKjlDJnxQNsSLk23kD11SxNNJG0nBz/CjjgqnTdLuSIQZSGEL8sF",
-	"B2xZTyVudpDJFrary+j6tEZW00K6M9YFYHLyTPP7NYvJKarekzohVaxJWzLDviiXJgyKBKpASM7lKLIw",
-	"zKtlPnj7sAlB2yIlnLEohl9Q72uBhOA0ppJLYCTnzK3B8LtkNYLrREHg560hUuGTQlx2kqtbQsF/Kgka",
-	"Ejfj2KyoUPRp6VYBulJlCrr2+YtSwb4cFZbaUzuKq8jwsqfyvKSEsyw1TV0PDxk7afE6WIF2UENfAy5d",
-	"LS7VDejx0W0nbdFtNkfyKUpYCfo0WNO7PX5+/cyTum/K8QWVpG/IujaJxUYgpAJtCG4N0A2zvAnLYUR6",
-	"0e6xf1IASSLSnW5v+ggI/5VtRiogsB8YX8nApLh2h+raZmMyBGacA21Wnul4NR7lVp4KumoPVJTF8S73",
-	"+4SQfC/x1OrhNvWxjcXnaexGymWIJ8Esmo3dGV5M3KnvEXeBpxN3Fsz8ZehFYwJmHCV7rAZSWlHyH9G2",
-	"tnk4ihbYC9wJ2HXAzBZ6xD0JxtHUX+ClsrWVuHzv28K8k+c7bVjpW83YbBEFuq7fINeaCsdFqxGiXIVT",
-	"H/hRdok9NgmFehUTlGFRShx9MoPFQXYKS2xCt83CUoKs5tpoGCasKoVl4t9TRMhXiADpTk2saS3Hemod",
-	"WwuwzmlNPvllliRU1RkA3b1dshUHgmDJRnCqiQhSQaqGv3zuPIR/X+S/y4sc3tAVLW0zmseeBTmdHcTJ",
-	"m4S6x1Gtn/oSfD0o+KQt8qWbuzdzQff7GpqpslrhLfcH7vA9dM1+LK83NbG+Aus+PJ0WMqxpOZrY1CST",
-	"ip1J4DgFgwJO4VGVdPKxPXI4T6b+MsnTMQN/hKUfgg4pKi6I0XAygvJnxS0M3Ry9Nj++KrLByQYnggbF",
-	"yXZeHU/HmL+SDlL4k7lBKENddsWk/QUgHIsqMrr2Fiq+w6giyhPbM3GdM6VhLHwyOzmZurMgWriz0cnc",
-	"XSwngRtFnoej0CcLopsumloeqnmnWyCL+6NuK+leXL1WzxoR/VI32NzQpNSKaQxfmA4XY2+6KCqF5K1B",
-	"6xij8WxUUgCKSt56z7hp3Ad9kXWUr/5pjXVxi/fHXhYN1tB9a5jz/hK3hoWJH3CB2Fpb77k16jUEuKMr",
-	"V300juu3L/fdHI1pD7ouLI3Vv9BlYa0o0C7l1wFtyvgFK+Ub1YzyWKn/D883a3UhWphlowW65JAV/lK0",
-	"ZBt7nuf045+l/vHGBFTuUr8ajFHAUsIdNEZ//rFZE968pCwnPYtjlLvZ5wOYnvbFF3nTevNVuau9+c7K",
-	"Ug1OmYb45uFGa31JYWAIM/z1LBBS8aj1/jfN/g9lpHWy6eaeOQZ8CfbZ4Gb9Q0gtDTv2sE5bv4xHGVnq",
-	"IBzERputgL4QF22U72oRs3kLpNyx1ek+1SVJEyag6ClEorAblaOiqkGrYnHbGKLhDH1Z18wPXzR/9KpN",
-	"p4B6045+B/VI01BtEqtd6Eqw7ZaEp+hNSrj2XymFphyPIg9Apzh1+UcPtiLZmqn8DjQoaymVL1MVpV9h",
-	"QltVv1KUS7MBx5NYWRt5TV/L7NrqhZVauU7gVk0jdA4dvSNJT0ZR5H9bEtabrc1q7VT+bYX8o1sh8zZy",
-	"h8lDtatgjzJZu/y+hFT09mVZDnpbg8AuDuUtkPYIQR91G3xtNavYGv0WOUeNfZB003FBfMHLod57q0sD",
-	"lL+Pnuxyb2V7hQWyYqVsCz0p/d4ee/JPoYACYtq1TtVk6xdLi7mSJapLJexZXdPaCq6ar2iwpNKxrdyi",
-	"raUjmx5FPw+N1Q5V4wDJu5kV7OGX4FAfNUfooavZMjzb2NRnyz6t8rSOpNN/sXYD7WXBVUwoiKj3mIq8",
-	"VGkRuO0gLNCGcYHmnuq7pdsFqa5EmCPOWKI7SuSn4UCEfJ4ktFPhnVvMOQm7hOGJZ98yCdwjgsoeL6jQ",
-	"5I1O+FW1qg2d6Bh31eSDQsSIKtO++k2todSjIYtFJSfv31l4XzALj3Aub7zVwJPkPSr1lpFqCThSTuEI",
-	"TcXekGyYK59wR0s8I74XjPAJGOvIVvEOwPTu3TF1/mKcuKZdgLIApnt31lx+umr5IfMFa8Y4ce82/Okn",
-	"m43qkwGauDgJXdPQ4XNPqZpduJSz7smKFxuTlRiLC61x3LyS5SHj6durMWRC7t281qx+dkuSUGmpv5V1",
-	"2/JCqs+9PzgDVLVtVRd6jU9VGrTd47x/zz8Vx8pDFjsx7w/J2OBGSlOWKg43k1clfNbOE4tlCloOqmyz",
-	"n7c3KZZYpRu4mM5VxpAL3aukRFFjpDBN/l2973aJx46PwNXegvHfm6Lc3kzlJxCC/6Ga55ncSynxIMH2",
-	"5iMDFVX6E1nF4Ks1u9fpq+QBNHddzLjWn8iBZ6AhZdnfucZFkzUlHkupjkWCJKrvay4Nq4aQ/FblP9oq",
-	"49QgfmQMqbL6tZRqf4y588saOR+t7wL01l4nJo6CpIPVL++dQYDjWHlZ8xX23qhCgc7PVFd2VP2eoJ++",
-	"KhE4nS0jf+a7kT9eurNJGLrLeThz/eWJ58/HmMz9CSw7AdI/DpxSuHkuPU2CWbiIPOi1yEI+WE3k1uJQ",
-	"0th1Cj2NDgXxbnMsgP3ngVAbJWo0TQRtC8xDc5RH5yD9/+8VMuzmcDUm8QTcTsrANv7zJD1u7A2x20sl",
-	"Xqle3djUTXdQqjbUQVw5yKBTY0xSsa8Jzipv4QatMmu9Jbije0Pyd4k82rD43rzWcF/LqTm0rS3ioYbo",
-	"QveQRN/mRVzfvkTQofY++a4oas7pR/IukZevmkDVNlOTmmrxul2lLZW4ZSf/XQny0JYs8pJSGmA1bP5f",
-	"qKVKW+eiNb4jDsoLqGtnQhBnYbUX3OQL9F2phSlo8KHJHtN0cmSogqq5nCJsBrXEvPVxUMqtPCSaoYEP",
-	"j49qKLfOKMpcQ7P/XNSA5imnUHMhS6FMBEsctKEJ7INkQhv8oP5OiW7n1OawKPgeKYJED1r8j2W3RnUx",
-	"OqYZteAsGBXLkaitkdFPiocb/PAUUKktfjKozMGr24Uhjnd5ncyiITzL4tCoLyhh97pzsbp+tPNghRIG",
-	"qo7uP+Poyi+5wdfUVNnGOIEyIPfrnS7PkXd8UE2Iw3SXZonFzmt178PDj/V8fb0qs1xbRlRjkorRxWii",
-	"JQsLkGKvcrS9LAZKOFQ7WJlaItkPo3eZ543n6vcfhJa0+4NSDFysT93otzTJZRFXyjcDpTVwwRRLViKI",
-	"1D+Kl2BZ08ibTrxg5I7GJ6E7m44n7iKKJm44G828k9lsNp0sutWIqVXKdtSts/ptEKVsA/YIwQar0afC",
-	"YjtgPpRg03ZRbSQ1VrqEPAj4MHAGRnFS1YPzb1W8lXu3ARlHqt4urBbHg/ef2m1vcBYz7zMchr6UYFYc",
-	"77MQvdQczNz1wOuNEYg8BISEaOQN0ZuYYN2xCwcC7SQZg3xPuUhB+v/06RDrjd1id3wh5CH6h7y+Szvp",
-	"5OUJFKsL2VO0+ZRgf8by8cCDDlGJVB/PckHzXBdqqScPLikQdkH1kZjeNP60wPF4heL3pR/8rsuUw3C9",
-	"roV56AXjaHbiTgKPuFO8HLvL0MOuF4zxgsz8k2hySOOGK+vhf9Ui5QDS56a7Ws2afUSH6xFiLWTUKIXz",
-	"qFDxQiPva6/6OhRn009+/+Sm91tvt43W/HE0xh6euZNg6ilnxhJPRu7oJFiQceQFCzw9lNaqe/W7ILS3",
-	"LzvjENsorYbrTTJj24NuN7blYJPJLzdt8bMWVGCggenUYDC72SjSBsG/77UvSmhs2+tam+BRdBJ6C3cR",
-	"zH13Gnmh6/ujwJ35i8DDy3BOpuODSM1y9F+Z2Nj2yRtvyO3tf5MBgfW5yBqD/gvfY63teLbsnqSAH1GE",
-	"aMIFweBf5etMQBARFUhrxrblRCwN9hSb+0NQ9/5bdDbBy2B8QtxROJu4Uzwh7iKcLNw5ngST4ARPo9Hy",
-	"QNL+XV2iQNef5w7NIGrjEL+ZivMgpZaA++5SicumFrFOblelpHEktEUZfnSqDbdNCuUZPIWh7UmWkqLB",
-	"qyljfcMIV90AoaufaAvXbV3rP9uFfViRFnk8emuQYKdQTlUE62ZPS/M89F4kRarcg0AbmrB0T9WX4pbW",
-	"z33RDbKXhfldMz99KL2kG3ISjHwPT91xNA/dqT+duAs8m7gn4ZKMAi+a4fnkABb4cwupfFVGqIF6UsX9",
-	"U5FpAZTP6U2CRZaSweqX9/LIfcxpAB/eq7IFhkdkaTxYDZ7BOWso6pRniDL3c9hLNZFdXmejoJbSgpok",
-	"rcLGyskDedczCIMv4sj0aC1R+v8odzbo7GNQDNVau/h6Tawp8cWrjVurBSLtVQKvD1wfxRBFgkjz3T9J",
-	"5FKbnRIIRcx9uo2AN0hDkHMUQxehJ5/ef/q/AQAA//8=",
+	"7L2Ljts4ljD8KoT/BfqykiP5bhcaP6orNT0107lMqjr9zXbyIZRIldUli15RqorTCLBPsw+2T/KBh6Su",
+	"lCy7nHR6p4EAKdsSeXh4eG48l98GPttsWUzjlA9Wvw3oe7zZRhT+9qOMpzSBv3m22eBkN1gNWEyR+mVg",
+	"De5xlFHxQBTy9C7zaBLTlHL9akL5lsUcnvBZFqeDlWsNGs8NVr/8NsC+emKAySaMB9YAc878EKeUxDR9",
+	"YMldjDd0sBoQumG2+ko8lqWM+zgK41saYy+iZLAKcMSppZeQ7rbivYuIZeQZjvEtJQNr4LM4TVgUMyLW",
+	"O7YG/jaLs40n4Bm4jngioWL2wWowckYz23VtZ37jLlZjZ+U4/+44DjzEw/q0hHI/CbdpyOLBanCu8YVS",
+	"htJkh9J1GN9yxMQaCdvgUDz16sWLm/xzCHP6IzryxtieY5fYEzxZ2gvsENsNHH/sO8GSjNz8jS1O18Uo",
+	"NCZbFgIy12m65asnT9zlaOgMR0PXWc0mk/ET8VTqE7V6xxqsMcdxzFIswOb5WgAUb7b0JsQb23TpEXtK",
+	"KLbx0vNtOh27M2cyGuPFfGANwi0mJKGcCwTm85V/kAtzZt5sggN7sViM7OlstLAXwXRuk4XvBtTBzmRB",
+	"B2UyuacJD5nEyjKYBPNxsLC96XJuT5dkZi/Gs5lNRtNp4E4W4wmemF5WtHPvDsfjocDbBos9KXZ/QzcM",
+	"KNx1RhMBdInaxCdJbwoGdzEi2LPdxci3p5Qu7QWd+PZsQaajYDzCi/F4YA04Te5Dn7IgoEkY38Krs2CO",
+	"p8HMt+cz4tpT7E7txdif2kt/5DreyF06c9p8VYHCNziKxK/hBzpYjawBT3EqfniVxXEY3w6sQUo32win",
+	"VMJJZj4l2LXni7lA9GRpe3g+syczvJhg4i7IeFp6R83y9xx1SGBHnPIwSTMcbbC/DmOBLuNx7XVaCI1o",
+	"SrcJS6kvz4c+MyHfRnhXOeKMUNtd4rE/JYvAGZ/kuKyxPK35xC10v95txR5wJrjBdbjJIpwywfJgsvFk",
+	"ugy8qWcH3mhpT8eE2MsZmdrecu54sxGmM29cPxDO0B06Q1cAEXIiVhr6OIp2gndVIAq5Ppnlr94LasVR",
+	"5euCysXXitLFXJrII8zTbEvM+7JcjZd6X/bgPQ592HVCBVkCCsRb9H2aYLL2t0wxu1/eWoNbnNIHvNNL",
+	"Hk2nw9F0ojFHpq4z9ahnT6k7sqfL2cz2ZmPfnvmzqeN7eO6QoBtzNMBZlA5WaZJRcYz94klntHLclePo",
+	"f548uBvM78TyAZLp0Bk6xx3oTjHEqc9igpNduJV4SBMcBKGvhM8PGeWpOGzy4xVnEezKx7emY5xxmkjI",
+	"8Mxf4Am1J55L7Qlxsb0Ixgt7jCfBNBDcxB2p5xVY+jjeb9RU/h1X5/gDi+Xezb0lppPlwvYJpfaUTIm9",
+	"nJKF7ZGpP1oGruf5I/W8GlX86QKwJxjk48ePsHGKm9TVC8VukHqirmbUuJFZx6g+1MaxCoE/gk98S8VB",
+	"GTmO80fhZybx/wfgcb0ZkxbLI2ey+JNN/b5s6pPpM59HjflimepHYIhbnOAN1RZXzq1+q5kT4l3EApSu",
+	"KVIPoYc14xQllLMs8SkXhobglGcIxyxdC8tjjWN4Q5xGmnzFUchRwBKUMJYiWB0XZCsm+M+MJrtCJdCA",
+	"WAPur+kGC4gUEngqNnMggPcznrLN35h39bQJ8tVTAUAKAPzKPDF3ytAa31MLYfTTT1dPURijiD3QBPmY",
+	"U/l0zODhNeZnSIiFkKMNJhSFAYpokCKWpS0gS2B+ZV5I9oAtuacJZgHr1VONaPlcO55ZHO2q+GUPMaLv",
+	"Q55ytKYJbYE05/dlMP8tocFgNfj/nhS2+RP5K3/yigY0obFPAfyQv6J+lvDwnjZXgH2fblNK0EOYrlmW",
+	"IhoE1E/PBJwJoFNgVUkgM3ghT/LxDYj0GIsojgGUO7p7YAlpgrHFSarRKIY9A7r7lXkclX/yN8SCX+i9",
+	"WLD4ujSOhcSUiCUoovc0agFXw9C952LHzqOoCamYHZdOhIUe1lQeH7nPAGix+ywQwCa7/BjimKCYpQU1",
+	"sIc2zIrhFPPrwqrgMS8U05ROGRanVLIFvN1GoQ8i/cmvXKzgt9JgYUo3fB81PS8NP/iYc32cJHg3AKZU",
+	"xZBi40jzcXT1lCNvBwwWdshCWLJb/QT/xXk7FF98J+QPTd5kjjOaNZ7QH767enomRws5Ug4aC8lXxe4L",
+	"w2iIrlLE7mmShIRy1JRKZoxX5hxYg/e2H7GM8BT7d3ZCI6WKiI25lkO+aHuah+IArgaT4cgdOgPg3beG",
+	"EyiVS03h4hkLBQnbIPcMhSmKKSUcvgaD3gw2jNyXO7yAmXF0Faf0liaDjwq0a3AY1MFL2AMQMVag4RRt",
+	"GE/R1HEsgWzbhQOJoyhnIeLBGuwdcKtlPQL2hP1K/XQ/f1YPtjNoyfNwQoVYUU9LzmzBsbVdtKE45kge",
+	"SuOK5FtHM2ue4iS9FNzNtJ5Wbg1ey2tBd0qqZLwN5zAD8M8akAFLNlhYPmGcziaFehfmuP5oDbQhBVzj",
+	"FQ0yTkkPlqNcxpL74Ig2vLsVA43TJGGJD06M5XK5tAalLyZjV31O6XsB7k9gxohdpO+pn6UUnb+8Qj7b",
+	"bMSemadDJIM3NiHngkXlahUCpGRZSH4MeSqUX9iVXjt5KYA6j/mDRlZ1827WFAklNgO9ShBkvqoVmjgu",
+	"8hNKxLbgiIuTxcPbGKeZIL6JM0Ubmq4ZsdBk7KAN3iK+i1P8Xnx2S+CzBGXxXSxI4Oqp+HGUf9YYYQnI",
+	"H3Fq03XItWCy0NQZC8InOMWeULAEDOssTQWCCHuILTQdO1KagXcaUWGloenYFa8J2uR8iMQy7+hOr1HN",
+	"+hVHeotBwAPvgPXnO18gGojrXNG6+HubsC1N0lCSndTZ9hx2oRWChujjJAkpV2L5P4XporTCptQXv4eJ",
+	"mPMXNcvb/DHmiYMt+LiG7AJs/yZ8+4GL6UPpfqQGh/WZFgiUvn+V1+IANYGBF2EXBS9CJNklWfydsGPV",
+	"3+A9f/+yhBnXGmzCuPZNFXXq1T0H7Wmye5XFnxZTTXwQUliL19l2KxgQeS3dqerUN0gBE1LwHq5fUj7Y",
+	"Ms/rFHoxLWZWEzZ2s99Mxo3ehhfykDbhr6C1juUHba5pzkIY5SZ6Djnmu9g3jSBV51CoxQKDXFITRtou",
+	"q6u7WoyZdrxs9CqQTNAAs+TmIQrzujlQL2X5fBu+1GM0lWWxZUqHrM8uTXA1G5f0ehveUwCCw8pgxyzE",
+	"qYBSaAHeTr5gRHqZupoLDUIaEVgk7GIoJ+MHLPMvYgTTEpXia5q1UFOQoky5UC9h2e1agLGXa8H2V0Vr",
+	"QWD55paW303y3HBmt6EZ+nxzgDTCQrPtiTF9ygw4a3Pj5LZBMXcMujZozmcIe5yCa4fGhcUeM/CHN9Q3",
+	"MyLkPh5x8sMUcbwz0l6/Mwo0eBjphqlUbyX5noJa5WfTPOKXFZJQWUih0UIREx8VQ7KEtkQtsB8sUMtY",
+	"kis6Cs09KRoeqhJ2C+kWDOa0uxbR+DZdN9+7BT2Hp0g+IK1B9VqTzPrufs5qzRTQwiarDBL8LXpZYnB+",
+	"AHvUO9AhlDYZT5FHkThkRmF0Yl63nxyFZWLlRClpMSfNnCgr5Cgo9BFEWHrOSI+C8f6NeQY+2uacrlNC",
+	"4TxuoEP9tF/H0941QDHmd5SAgWNGsr8hnRweHFRlKCvmtR9hzrtGZ8LUVdTbqcaKjflYukPs93hx/dcL",
+	"JV/xwn3bgLV8MWjWh+R57zteX3287d2YpziWl3LdY0gDtH5hgD2WaUe72KDXz8CHvGc285kDtnIXCoM5",
+	"yKc7cqZtwnxp+ht8OtED3nHkGFnpr8xLKIcrwm7i+BvzXskHy29Jj0l9Rgc9rMOICgYXchTGaJuw24Ry",
+	"Dk4u0CWElMh8n1JCiTT79dcBDiNKuoE1I1TyjJqugpF8xQJngtJnWrDYhkGnvAYLuWXQRwXAG/w+3GQb",
+	"uMbfhLH82zEtZAPhfxuBYJrcy/vAbnKUz0l6DLlyRAmSCdOSkiaQHstbKtMSN5Rzo4tYSzhhX4HFjYVA",
+	"CFgieD/CKApjWtUFwxStMUc0JpSgr1mWIPo+pbGQQt+YpuYp3baYRPCTWKeYcxsJ8RLGiCVESBxBMCm4",
+	"U2HpWUyYlMcPmCOP3mZxhXB4A8oY9klipQlnL+3ub8y7TunWpNzpy9zuzRNP9REcdYs7l01W6f6zdFlX",
+	"Yq45KFL41JlC/cgWMkGz1PIB6BLDJntG/PSr+qmJB7hkO8qi0ZL/GHtGznpaW6YI8b1Y49h0kNbsQRr1",
+	"0vemfOU6Npgm6IFlEZEan9jMKiLzCN4OjTHJYm7UFDf4PTdesCi2hArcqJssGXVq5E9h3DKWZGv9x6qR",
+	"tF5hg8KswXv7ltniS5vfhVubqYsYG0KIhSkCMTsfrcGFEKmRJo42x5gPT2nS7OsJu87AydyAu2U000G5",
+	"kFt/weIgvDWfiLvMoz78Lk2dwlNbWwM8Q3CK940DCuU/z5/9eKaELqd+Qo1ybj+76nAc9/SNtQ1gchAr",
+	"w6C01r1Ybd1z+ZCfo75rq6v71NjwylBGiOCnLKF5yForWPpJrp98NDm2j2gEFXh94eJVS2+FFx7vvEHr",
+	"ZNvV24sG7HtGNy3gqboGqSm2KA03VChja0H+beF7oE78dHMBzrs0pYl49/++eUN+m3y0xX8j/d+N/G9V",
+	"+e+Xf38rRvm3BjXXruPVj0QZUU8hJLM3zmUE56Nx3sD2vnGN2K6B3vcuoj7XsdcRvRdz0C2EutMx675Y",
+	"XuPmlzZSTPtsA5e4MXsYop/Fc0WEldh4dBezB27lFJgwtgHlLqYP6PUzbsn4tkyYeFmKvF3JOm24MvK7",
+	"SLPohxsLDRdOkp1g9GAigj4Ts9SS0CU0yDiOwAmHNiyhRm2hlK60dzsaas9HayDs1lY7gpdgJexMAAfm",
+	"LUAqFDIhoBjCUUIx2RnljFAnUpbQDbtvEzjiEalV50qVfJ5Yyvub8FRs3y2Tf/fVO3+k+D6Mb58LRbmu",
+	"eio9RYU6PAetB6gUkN4jFAMe+9iIRW2zjWqhTpUF+3I3eq5KxxEVe9ixsCLo6KNO9NkjqcIPtBi5r7X3",
+	"K/MKY+9MGXoQmxTT96ktA7oYSqjPEmLD7uJIHksVpJfosC9lGCsKKCOlxQWax5c1jC55Eh+jokKghkGw",
+	"luNO6sipuAC1Wwiezy0XseaJ4xpV9o6RBdr/enPzEuXGYMvrMt7FfKg5ekhY2R9f4LMIZmm9wIXhS24t",
+	"5ZOim226yyNT9YZ13jgYZzeHWDZEQOfG56so47KMGJNQKUfkyNv4UNLEy8oa9gb1DBrBPCyWUS5A2DQm",
+	"4EfLBVy/0IcmuPcqhOoAR3rF8c0eYp7fh+jtNPrVE38d3psEmtp6OCpG0XSot3rvjdQab7c0pqTdP937",
+	"CqGHr/vL9Jvvhwoi9sy3dvfUEKd89fwvLyz08/mr54gl6PLVqxevWoIhaJ/7FZgeXftrSrKIkkZoDQkJ",
+	"ClMLhYFShUjYdrULUZfdM9ZJGMYtfUY43pVuAGSoWUK7JtxjGuc3CXLYNSbiU9zwV4JqtKEeIzvwWH/F",
+	"uyY1O8IbVofYodcyF+1Zns5m8NEazSxpxxGr2BwLXUOMJ4T6XeS3Ub1vGwENEEm/h/SK3Jd957NwsWpC",
+	"YQniO57STT83RD5VfkepY/yrd5Udjti6R7ZwsUrMlrji2zbmfKMQVmXQ7TjogUbTRWzn/Nzkwtjjbk3h",
+	"PaNmIYbtpoPecRYFikzS3LyiY1ajsz+Odh+rZZuXXOSWHOwSlwK81+J/oGmDD3S7z25ps3iG9DT1tdxN",
+	"09Tpr8csJuos7h/btUyVqKXt9trFWOM2cojO1eWdePMrLm+0tO4HV0+59mfpJDb92Hvsp9EOKTWtqZCN",
+	"9seidqjsSkmajp3DtfWd6Ra14KmGuifdm9qgIpAVyjPZJPAko7kwe8BCJ4nNel49Obobipr4apL8AeaZ",
+	"vtBrnAC4zuyrePYTTMLebRG2yQFabotsFsi1kJ8lQslCX4cpwn7KrfwO9xsLbWlMIJZHkoQUjHfhdksJ",
+	"vABMLEVyJAg3ys+SfOMbcU7EMnJdSDyLmHiyZoULbianQ/gWhzHyaMASqkLS36eIxb0jheSKTaygSZAG",
+	"13Ap8bbteuVAs2fP1UhLnaCedyVfcVRkRzfHNhQXanMUdl4/tt4eVmoUGV0TqmQRKPuqCkhRxcgQo1Qu",
+	"a9QVdgrPddxFqifK+d57rq/KQ34FGKi70UDdT9d0B+m/ZqpszNw3Lnzv7Ma5iiIQphnuL17+xJskI33M",
+	"sUoXaw56mCVdriHVRV2lwMOL6ytEkvCegnOH0G3EdtQcVt9pp0N2c/FNj5vIvoY7e4gBVY832/uO1M9o",
+	"3z9aUT6rPtZPr35s0kKJ4Z2/vDIOmPok3PIuR1VzSdUs6syLQh+pGhI0p0gxsqR4C3k7dPV0BYqxysMt",
+	"fgbViZVjiVSa4etnpcN/uEAv1RBrZzU6brcErVm5Sn3Sn9sUgz2G1ZTn7Mdn9s1rmqVegOVg19yjYgdK",
+	"VUqMh0PS1tVLTV6HDLkfsGOGv6O7LQ5bWPL19V/BQSueAD0oYre3EJEXQ4k9fUXVrYOXisr1Qmz1oOta",
+	"W32mOFQd6TdNpX5dIyAzIjTJh6+oBOaoyKMimNS1YulC0zi4quBjQoD8zShexW4++75LyB4ZK9UP6kfG",
+	"21QK9/Slrw491FB7p++oqhKRmT+qaNIW5mgs29OfkNtmNk5l3EnzDlpIV8MTgAtK8aOMtIQut9hvqUrZ",
+	"7rOV5WpEe2LX1ZOF01mSnMdYCterXcP3Q+9RUzQqOJpmEYeuSZOKafRyktVdBc3oUbmN/cm4vO2PEfPV",
+	"efthev/cppl0Pai+x/NDC8RFnaj+B+5DHyu/HPungC3NVmZcbab1Qb74spyqWadl9VFxgMJjX9hluQhp",
+	"0rHRQK/YU1UDu3w1UNPJHhN10PCLHOP61kWTH+X8NvoYDdlQ+VxHuMKNbsn9bvFmonu386iSWpcD7OMY",
+	"DnozZPcwk3v/Ee2nhoWc7R/q6vqFzH4PU468MMZJ2JZOz/qd+UNGbJGAr9pCwDZh3MspIvMqpHkp6wHh",
+	"FEUUlwsIVkPbe6iCoPUdOnQ/nPXbUE43OE5D/76NSAEBijbDlNMoKOIQ88K7fa94LyWbQixBT0OuWVbz",
+	"bRlvyWvBg20Bi7oUjj4sCFd8kSoGTFYnM2S+qsnW+KA5NtLfjGO4mil74wyzdMik+gboM1acjhJVV6A1",
+	"46kQKRXCLhNkIRbe9mFcx3B3tZpTcfd6AG4nmT6WzeeFSfqw+XIMZzOkLMFh3J1nw9GWEV5ElkJUodC4",
+	"4HItTHi6gmsTddPF6+WC5TVJC2l3s2rDaMelYvQcqI9p0muortOkaF9j3kTgP4Y8Pd+GvO16GooVbkPe",
+	"O4y8VIOjDltjrFaAdNpbJ1Q6Aa43aHkynRGwxnBt0BUhG13g5REYveErhYKYADQM2AnhfugOg6wDqv0Q",
+	"NbXkLui6u4kcpJ+aoe6YYP8K6pkZPZdSZ9tHrCmXQd1rap+pbXHPpYXXuRJlBfYGW49pBLYxWBtk9Xqc",
+	"XRDWo/t7J3zVa36aIG4dvA3yG+Ws6QRZe3R6w5qPagSyOVwbdFV3TSeMHUX3+zuEzPC2Dd0G9X+wPbB+",
+	"YAdACKMZ4aoOY4LmGd5exqk0aHrf6zVGeX51YbKE1emAEjBJgP2mxVtUue8uPCufM15+1Qvjt9xLQbaA",
+	"IbOjLcC/VF3fpNyoH7V60+H23m9aC+wdduUlpiwuo8w2c169vyMfXFXBfP2s5OmuQFNJEfc74Xl2ftEF",
+	"UN4cwKh0yh97YLPXlUS/MfrpwJ0XGqU+BCcju0ozg/qotd4G+2Kl894H/dTtkte06itVjscyaGUSs4pz",
+	"XMVK83iaeJCSsI9OLQlbijRFZuSctxd28hKGiY95Kt3A5vdfR9joffFxnHEasERGtLSSRppkLTksIWlx",
+	"WlViJwR1VkIfjo7d0Y1ein04DGD1vjmmVF74vIdkSr5mDx21qbrCcv64oTidcqQUTyD2Uz/7+8RfdEmx",
+	"dnmyf2K+FQo8T41B7T1eV6kYh7/az6naLSp6S638cLbk3KQ4Sdvr+u1di1LcTyhp+Jb6YbALtwmOb+kx",
+	"JNXi/bnabCMoUEWJCp8vfK0yij5Mz2RJrfMoYj5uSQDiaUL9NSXRiGdeTI8hns8jTftcmQoSedxFafsI",
+	"Hc6zMm9uEeRaQhaeNpP8U3Kp4GfF6TBfwh6V7FQXng3hVNU7ct5Q4zLNA9ckdwN9Nbhscew6FJdjfOna",
+	"cfAoX3qrwC5xteMc51ol6+Uur7RgOT4+9EF2TFJtWNAtTbngHv66EbNwhmQ9alUmGgs03cZMbnMt+c2Y",
+	"IZPPYqzL0vPGnJWWvK/6XmfERe8525CvnSmfBPnaF/NlID0tLbVPFNNpkV0rg3FEb4U+4Tc9c4P6jNRa",
+	"0qGc+lkqhnJLU53/qv0BQl3PqQO4ScwUKeQ9lG5pj9RReYtayCYTRzU2E2igufsO8cALwRqYHWMbAVbU",
+	"871SOZo9sA4gbj2YrliV97whOKV2Gm4edXTq3YkKULVIOWKwH5lkgPva8xwxdNF6qMG+zNWzoJjHYybi",
+	"vbuOldoimUvh9Jn/HxlNdvo2T+antvmEoUtSqYJgFqWHXhc2KL1rTBOpA7h769XBqIfXqpMvmA5ky4Am",
+	"CI+jmPKLp6AAOZ6u6NSSbVykDqswAQ608/lyfKHckWyQtY9z96xocwDlQ9ee3uXt9vfk6lMQTnYKqq9t",
+	"z9gmKqtdsxmU//bIs1IwzcXLn5oFhyOK77UsZlsam5Ma8y7P9eHha1kWVIwPkWh//XDkLIdW0gF1IeP0",
+	"CCv9VA7Ez+Aj66N2hVy2bw0/7KnHqzYCIx5+oLAVZ5Uw0ZilKONQfSBd0/jU7rGQ3zPBdaNj9iwKN2Hq",
+	"b7PjdrwtjLIcQnkc3Z5Oe4bfTBGEe1e3Tdh9CKlZ8W1b9RKzs7jFo3bup7KBreEFluDbllo+fI2T3rc/",
+	"Jn9RuQpNMY9hgTWir3hmSqyhQGqVgCq0WPih9sW3N7nxMb6Yoj7iY5wxtcCKlluMYqojvDJ1ydPLO6NU",
+	"K0rO8+jZ1uLHj0rR/EPUEC8WWkxSgP62C38XWHZcPj3mWihUyDoWpC18TgCB2xPi85+LyG6BoiEEURrz",
+	"qzb713BoFGcBo15kJ4bNAbenwHDPi6BKoHepDB0jncnhEO0LofTGnZKFapvMWXZbVY59SGVAPoul+26F",
+	"bpKMWugvQsYglqCfZJ9U4851xU8bslHUjELrjWha0Md9e+j/pyAOXbu9dCJhGo0whfdOinn97NPQywlW",
+	"CxH+OE2xv95XE0Mnv0BKTMhR/lb/O02xoWvGZZ+xAxQL8Z6WtgfU2y/tmX67vNqOPTM69HBFNLXmetnF",
+	"czp1J6HlwiH9pKhBIJqahGBTg/2cJyOK/XXBZaFalWzQAsfrYGBAuhjAaHfhlk42uNYlqvnBMxtLVcOZ",
+	"b8lyUlGOqrrs+5AfvtrXz/aW1PVlyrziyfebUqIkTVooLC8j/fgs7CqBQlJy0w7g0pNi5Popa3tB54Xs",
+	"11Z0LjR7nLclxUna39sinj59L4E9wxr3U7xSDb/tBLoahXsaiFvGNIPLtgdgmW0/BZK7Rm0Dui+K2fbk",
+	"GG4d0ghrUTawBtpj6wnW4VLjmYAo37X2jFZsqyR7eI2thHEuo72/uBi9Vy9e3JieD1ji33XDu1L+aGh+",
+	"oS8ZtRvMuBh929QA4vznT+IWXO+2wvTmzKCf5Dcix+mRrRfVMuhuF+NNKEThTgg+7B3lqgs5hOH66dHv",
+	"BxSnWVfcWivdhVwWTzrmzRbDSavOr5/JXHpP6CRE9X4I00dEAnZtxhZz/sAS0lrlbn+0HF/f0d2+91vx",
+	"0dZg8il7iCOGSV5MW1bX1Hc8LRnyeqlmx+H1P69vLp+dxHGotzFfQIkmKqRVp9M2+m9uRR21FU6Zs6Cc",
+	"bVTOcw0TzbC1fm7IIp/piPLX+t1H+R+7I2NKcxzheMyFXi+P409bgo9pAZXBe49vAWUMIml07Og72Vvj",
+	"Cm8TTPrfYGby+dMrfHsHNkFfK3FkSNxqOjc+QWLGEdek0E+2qBXULKVzwsvSY+Y69MpUcOttwlLqd+au",
+	"7b043dc+Qmp1//sroR68eWUdUUqPY7TDT6leikUWv6sq2rKTK2Lxp/NddtfbrFbChH7P0DCtLZXxdIqs",
+	"qra1L60RGyq2qobofWnjiAA+UGDAn7QXRvAXEkKJrvepEyRAi2VZysPPAbGqUsoPLlN6IGim2qICR613",
+	"F+33Fr23UjYAj5mMYRVkYOxQhHkqlYHejPug4IUj5EgPF7+lorPDGEXsAWoYcarzecsJIzUvsfFyzGSd",
+	"lXJfi/zt3s5lwQdMGUeHlACFq4lG5P/RDP7gQqCnnr9nEc8ezPmIYp6K4+R28iMWcmStzxNCcGjj/A4l",
+	"9JgmUR3D3W/M9rR/x9tO35eeOdbI5lLYr3S9MmV4FS6AMostB/cojcucPlax0ds8AQ0VOt8CydZOWiKz",
+	"XgnkiApq1bP9OIO/2QLHUD2tMeER1v++krgmH8B/sNjkIpfZnmInOmsJ/k6xnW2HTAAdqQC4491//dhM",
+	"GwxKFreUMiD3OPZbkmipnyVhurtNWLblx4Pf0t2FJYdxlToJVFeWZ6iaoTZvRS8HXX5tcuCRhRI6jzqn",
+	"H1jb6VRjH3Ek4Xj1OIil/b8Wr8pFe5ibVL7zl1eg7QutmVM/oSl8/JplCdyTx0IL/0ZsDgwlyAMGymdd",
+	"p+lWFkK/jcGpayCzbfh3PYV+ykKa50Y7WRE2/0l5774by4Zq77dhIpVQMRZkhmjKWpVmLfACsw0+CjyE",
+	"cWC4kb8Bf0KSil0432K/0qHmK+iGIoU+xB1wQ2coPnwTv4lLbW1UMXqkW7CshHojawlCg05BOpi/id/9",
+	"cHmDnvhRSOP0Cd6G/7966DtuzI54kznOaBaS7/7nv/5b/s3DD/S7sfxbO/y++5WzWH4lF19+XOFHfPUO",
+	"cvxA+RTMx9u9iQOWbNDLF9c3Q/RXQdMQ4FIGfA39oIRtrT0wqgSrhd6V1vFETDf21Zvwgb47Q9pzI1NH",
+	"MXhKwfplwzexQIWYRkwPv3ssXSPdTrvUKUyNKofb0HTNiAJM2T4yCBkn0F0PtuZb9O2313rt3367UpAk",
+	"eEMhzl63kXmXI+idhTj4gpG3U9YW5uid+Ou7exxl9B36lYWx/P2dxO47C8FP/E2M0JYmPo1Tm8Y+I5RY",
+	"sm992VQ7Q399dn5hX//13JUkL4PS9aE7Q99jTmeToey9/b04Z/CcGP3d+curv1/+c3V9efHq8ubvl/98",
+	"Bx4Pjaww5inFBGCuHN2hxMVzvKH8228hcLHAgkD6Bqf+GkZAON4pOHGpBa1q9wYFE4EmVAawGvkZ3oqB",
+	"xVCKytE7ofbmUc+/OG+H4ovvZBCOxFzjCf0B6HSIvv32x5CnxcDSrQO4B2rganbpfNfP/e36xXOJ2XK3",
+	"xZRtbWjNKpBsyb3LSbW6Q5Jw9bl6N0Q/KwxkMhJTnB/ZgjyEPY9okCLoBhwLUkVxFkVD9BTuXCLG7lAU",
+	"3lH0buSMZrbr2s78xl2sxsvVePnvjuM479QqLt/jzTaiehl5/bMN0wxHm/4YrFOaFPRDNx4Fl9JLxtPb",
+	"hF7/40doZylp/Ez2Pg5h4yARbSfIgz3EAnwhrylXfil9OMVrGrt8F/vrhMUsE7AplOlnJQwYvYMJ3iFh",
+	"JcU+HaKXLIrQu/9sZjq+07W/h+g8n1z3gxAAFRahMo9lZV3IGoBYAbESyFOXLZ1TxjRmBAdWCXY4gttH",
+	"YASX+iAUMpcwP9tQwaPfVfIDEwWjIH3JV6TkFYcrJBTWqZ/5WnZuy/kkLmHqG+tN/K6RefhOM6uS1NAJ",
+	"2bg4lELBSMBw5kI1K4pTl+D5GqN3WSZQvsE7hCPOkEclCsF6iXGkYuW/sRprhFC8d3CcebGjsAniO0kk",
+	"ZYAAHfVxoO2jXlJFElbK33sJy27XMr1cYKo6CCabMLZZHO3ESpK7EjyC+SeMpQieEacdkkd8qi7OlPiX",
+	"0tseDR1hmiaR0kf46smTh4eHIYafhyy5faLe5U9+vLq4fH59Ce8I3SlMIyqNdcgVLEVWD1z5CNvSGG/D",
+	"wWowHjrDMdxFp2tQqsoSEBPSfv0JSijjqUmNFweqfwOBIbrKA2eEhAF9UmJX6cbDQSlR4IoIlagTNGi5",
+	"rkTCYPXL4XXjz/Iq98gdui5sBpUsDbA4nsJXRv2tUTS9sCHSJKNK78SGahYfrYYCXzKp1ICWxGJevWCN",
+	"+Rm6B2xVntJfCGx+xaX0k/1ZpKIPvenCIGf4LcvRxav7w9ynLcEZGglOuJFmV47ZkRmGWrX4vfgsxaE+",
+	"or/BGRo5k4URTGeyaIU0L2T/GDAly2xtL4FCfiZUGGijL04OlRoPXLroLv0FvQoGsnryhKgIm6H6Zeiz",
+	"zRNO02xr30uSHoactdCBYEWPIuXCR4GBJi0474XfII52LVPnbrVitt4p7SZRMVhBVVlVb7YBqL+m/h3P",
+	"NqUGH2eFWqrVbBoE0u9mglgPcdjB0ddqayYEGexpTgLpmm44je7Bbj8IFhIm1E/13psgKsWPmjbt4uVP",
+	"CJr2p9QXZsWhAIh3uxBR2ySQw4PVYDIcOUJavYUiWKC9goAaOY70eMS6EB/ebqNQOmOeCLsRag5o4odS",
+	"Qv2CcbrrseRREYNc93VvnMXKcVaOA7qvLAuzGkzIyHP9KbWdGZnbE0Im9tJ3R7ZDXW/mO/7IW+K8l8Zq",
+	"4PoOnuM5tceB49mTMZ7aC88b29MRneARdShxnVLLjdVAJTjZhQC0v1eMwb66flFuylH0lqm2khlVmsBI",
+	"flYd3dD+AwSf+kmNXjg6jX1RFJModTER34Afo99ZPu8S83lz/UYZKFk47CFvLlMk9rdNmJPYk1eqnAQA",
+	"mW2EDS51GqNKM7AGKb4VSkbpqnfwtkbThVqoMWBVFC0fxz6N8hInrZrVBTwnrBWUxUEYh1xw/bKmDjZE",
+	"1dV1hmpenZhJbUeppt9o/Su3l5TZc5Y3Qacx4W9iCNngsok59EL3WAYlclFuqFjicZUROLK0OSVjssH9",
+	"JCyAhzVDcsXCtJGmU6W3ehYTYTZgaZPm64TYDKnYPKj4ESLNwIT6LCGUKOtWLNKjNEYevc1iNaKwm4VR",
+	"GAgLAMc7XQcMh1GW0BXQS6mEFE7om1hmM/IUS1efsGTB0yoWWn0W8TSMIpSC3ZJQ2SpFvDhEN6WoCIFI",
+	"oXicRzSR9alULg2WzTDfxFqqrzGRa/AhFYjIdas4YVDsiewvf1aqSgnQPMDqxRiKZckyWBEVf2oALpOE",
+	"JdabGDSG3EBTw6uHxb5AZZc14xRFQhmGbSrvkPK/yX0TuIS+99JateRspWwhsT/sTSxsPE6psnjFJ0kO",
+	"UE8T/Bt6F2lMKCkVeZEUNRm7gA1BjTm9SYOqaiXUzlUPs6C4RamfqopGtQgW/my5pLZHsWdPfN+z8dz1",
+	"7dF4PHFndEm86bJFHIJroVOVOoVyU+qu8mgBKrFYKrGUS8w8Y0UztX6LuKhsSzcbBwIUR4vG5AR8XE4t",
+	"Ka/EuwFTbxtsmcVBeJsltEiOaGXNz/Ad5UUiZd6/k+tcQQR7BWfEQuJMw8nBdxRFLL6lCZwkediF9fz6",
+	"GfLoOlRGnArg+IojD/t3TXPYAGkPYs/HWKH7zVByC0v8CTlj6i+2hT8I5WnCdhYKORvKDFn5N6Hyb0jL",
+	"/5WFsVXK0Nd/A0NRHwR5WsjHW+yH6U7OQlP09TZL1cLDWAWTSZfZbXhPwWMPnulvkMqvGQYsuRUvytG5",
+	"tuLkpdE3lfOq19Rt5D7CunlQLDBlaI23WxqvYKcFrOL/1c3l/7mR224J9op3q6c/vTq/uXrxHH2tXQ/y",
+	"+yn/xkJbHIe+hfyI4uQMDCWNL2kx5fd6r58pGSTlTyA4qHhcIRXQqW8oC3QASDFDCYPETBNKANeH2S9r",
+	"9oA2QrKm4YZy3ZhBI+QMOZb07MGFY+FnBnGShpFcLSiTOaRui32lYjgK4FRBjcHKsXp6AYztJSuCtLYA",
+	"lLIzUBz2O00qieUn5eumjkrWQWGyj12bKm5w2mU1utM8Xmhpjmgs4nes4Gqw2XbhRdTd9iMF1jWcYl0o",
+	"Wsurgs0fbGoAl282jm23OeAFwV3BjHiGY3xLienQwG244LLi7BtkVMvMewRVS9/QoupFwdY2MtDw03D4",
+	"0qdOcIw+mNJIRzrNtCu3aDZeKkUvzQ4IVyuwMfeWmE6WC9snlNpTMiX2ckoWtkem/mgZuJ7nj/Z53D6t",
+	"ktrmgdvX/fcMPLXqQr1Glya6WAaTYD4OFrY3Xc7t6ZLM7MV4NrPJaDoN3MliPMGTFkwUPiE19yfl6Y1e",
+	"dnuRU4/sLZyqhXlauZnW1eckgy9wNAvmeBrMfHs+I649xe7UXoz9qb30R67jjdylM6etNx71cOi+GGrW",
+	"yO3GVLM1nGWeoOAoT+JSWXf5wh4hUoDeL0a8XLm8GcvUNGp0JPHVUw6BGbqeuKWLW+VJjq1xBpUn9Ifv",
+	"rp6eydFCrpv+WrpOiMocGKLnOjMdy7tabbtrqQ+1s5X/DO6yi1xiI18tQzPo3LybtsdKHl95P9mv6skZ",
+	"cmvqyr57JN3X/iDahNLQH7uAKjdYNkBlVmArzfePh2ibUNl3RDHoKowsIuq6uwSnKhkjYwwewrgtEG2D",
+	"BSN9DIhinwsQ7YRiOGKDjNMKMJ1b3kyA4mfIQV/DR5U/JuVheRu+6bEJOgnrMcs7hIyNXYoKeS45Nk5o",
+	"Ls4tFMZqn/Lr3kLqD9FVsURwm4UyLyFPquG52y+PrenWU8qt004r44r2o5133B2ZWjrBTO+YUVrLNLDj",
+	"rt1qkSwX11eIJOF9WcPSNboAnL3YlMELPg87L90OpqJSywM1v0ojq+pB0pWrXcDqTrjDWNURywdf07lL",
+	"I5yV/GmJQfYQG8CGb3AUQZCUCoHUN4xtV4p+0wNwoC4t8ztAEMrBjoemlDVy8KHZB+Y2Yb9SvxuLMqRD",
+	"MI6Y6Rd4146rZ04FcV58DMp3eDjCsS95N0br8HYd7RC+xyEkuxT8K0YYycK+mhWe5V7+Dtj1ZGIuPVWR",
+	"5XsQQfz06kcVqpaE95DbtcG3FCX0NuRpstNsVEaFEObf0UT/pnOGwOat/qSrerRek+fpnHd0m4LSV3D/",
+	"bRYJASYh4a30VgEFAjMOWDZkgAHw0nxqWz1uLBpm6gFRkVB1AFgab58KKj3+4OiolYvnV0i7lcBkqB69",
+	"mHZy2TisvHsSGWsQFqc1bvK+yj0MGxk3rm3yJq56HO4cSYSmOIwOtxTOr1G143IRfnsIk8E8DzYrELav",
+	"N8zBklxWyw/UvcVXXIaHkpDfCe74w/dWKVbWaWUnVQ7yFbzPFUmmaMMIXLN3mG9iVnjplNZRqdYD0zps",
+	"Q8lNsnjvsnSwoox8b1lGJcnyiEAjvT97XAkyKeNvzLt62udx8IVe3tM4Fc8/3qMNqlxn8R2IJxoHM+J4",
+	"05G9nPgLe0Lnnr0g06k9ww6dYtefeyNnYKl76NVg6rnBkoypPRthx54EC89e+uPAdgI3mAVOMMOuOzjA",
+	"RW728rb7yfX+F9EmPk5kkKM03k5w6QswFXES/YJ2ZGB8pYaDdlnXnerSzDrAqf40v7Js8aOrrshNL3rb",
+	"VAfFNuzxo3uzpTch3timS4/YU0KxjZeeb9Pp2J05k9EYL+YtJ/EzeI17XYHlRh1D6uZatYiXvq8YXSo9",
+	"suY3PqsrayyWhjd4TBiXQ6gs01vWalJRHGfb4+y+FnuqtCL6fpvFtzRfUR6vZWahOw0v7tCqYcRHAvxF",
+	"s095cDrZp2aJTjD3g3Hg2As8ndqTwPFt7GLHnuN5MA6WeISn0wNY4lPzkf1dWaKE6WiWqGvY7mOE/ZNG",
+	"jByxkjcS56ljaI17cMZjskK6bp2qKSCBg8cBndtzbzK3p0sc2IuFN7KniwkOvAVxXX/2JbBI843SH+qg",
+	"doVs6xPbKx7v+BPbP/K4eXSLMEYVFnnK03uqgORDz/ktbYphGRwhlnRr6nH+Q3ivchDF1kozT/qlVR5o",
+	"LDPjhLGOU5aghGJ/rV4pzLjSis9fXkHossCwT5M0DARVCR4SE4TfxHd01zQD2UOs4521IYg5hOBpO6p0",
+	"ry7DaKVPXQwagDlTzSLeKAVCmCqmGNQOVP1r62yPZhS3tFmJX9JVmUVUfigigwhOsSytoM70Ct27b+K7",
+	"MCYrJPfnTaxTFVdvYhtcZitUzFjK7l2Jv1GZCG2cpWuWhOnOFjOt0P/8138DcQC7mi8nEzwZBXbgByN7",
+	"EkyovRyPsE3n3nRJnflo4rnl6JENGxyQNPFDK8V1h9oW5/IELOoHiFsqzl1pcDOHqrMYiGLehryVoUA6",
+	"PSplLfNSbAx48CG0POPUyu+/wqRSLEBnEoCSfBve0yG6AAggb1dWoZa506ood1PryME8IIxJsBCdaZ0y",
+	"SFKunGVDnvmx2ZmPPmQCOLwNeflIQepwY4WvaJqEVDN5P0sSGqeoaA8lGHwtpt7KbV0pcfKS37nQHEI2",
+	"E7ynKljlazdjCTbhqOj+Rny+OZ6+ySorXXjfdr+pkdgAz0FhjLYJE7yLW8hFEKJIoezGSGXXVIDMy5DX",
+	"3ZBvBQyqIJDbn2v8qAi5m0foo3YCDiEmLMYrmMIFTnHEbjPawhNyfO5nDPVd5jqz5F56R4HELMQiQnkq",
+	"84taTnhpEzuPOTgqYSaeeZswTWU6FVRpSMMN1H8Q1FEV3qVqGpBOuHKc/2gLthLKNpEBOYe5amXZz6Zj",
+	"oQA5Z5/VihwhFwcn5Ii+p36Wyjaj5ogRoQptxOwwwInvOPr6Ge7oDi56ejyqL5J7PCpveftZRCF/Rf0s",
+	"4eE97fM4UBj0zdr7KFTX6vncdfiBDk4kAVTyT1UM6C/hHOTF1Aegxhe1FqWXmThkGbi+7fpeYE/8CZXO",
+	"laW3CEZkgecUklz9jXiYJbe60EVBCEO8DYeKXQwzTpNhoYoNlZ4xNHfkvtiQUiHHynGrFK8pV4BcDUb+",
+	"iI68Mbbn2CX2BE+W9gI7xHYDxx/7TrAkI3dQLfOt28ccZJbC49uE+bozhgPfSIko26bLb0q/G07aajDz",
+	"3WBMHWzPxtixJ57n2Hi6oLYTTPHIX5KZN58XhS9XgyWe+Qs8ofbEc6k9IS62F8F4YY/xJJgGs2CO3dHg",
+	"EcJE88y9CV78TJUgKpWi03eqpxI0pXzZXyUf7879ElQPPo2b3Zb2kTVCDOtmcvdShdT1TYwipTT4KU4o",
+	"zAkwVIwftXPWIP8dDqti2H//6fvLV88vby6vhxc//nR9c/lqeH1x/uOlUCIO2utiMd2bDQCeakslxlmg",
+	"8F3a0kv5Rfum7tvQB6kmbLc0FgpCKR4WlIQV5DCTUJoPllDi5R+CgIfoL2EkC9ywjRfGdIguoegbgAlV",
+	"qxKhGMQqiuxNnCY45tgvpxYEOA/6SVFKo4ivZIhByFHEdBo0fAO/QnCseFwAJVQbCbyqHHdemBvimQ3k",
+	"KuLcPYVjBZv2a1z7a0oyyOcuuzugk51ORS7/oFv2iOcDJCuTXT3/ywthFrMEXb569eLVma4Nx2KiitOE",
+	"CZG6GKwYKu9jLgw0GqdDZCDOi1eX5zeX6GtQTAQAG5ZQC8n7PfKNJeZro2nL9MvTyx8vby4t9PrZ8Prm",
+	"/NWN+uvFS1nOS/qHdFmvtXIQSVzla86XLGaHpaoiXjrmUsa9quS3Mtqwx7IUcbahHiM7RCNOvyquAVki",
+	"gBHbZ1rSzfnN5aqU+h1yWe9ORolCyp+FvJ3aZZaIv2XBLRzHEHunN+rn81fP8+5yIVe56cViSj9B1ngb",
+	"SM9fPL0cnj99Cpvb9vury2cvXgPgEKku6w9C6mvI0a2sdfgt+tuL74cX588vLn9cFeh5wHGpSprQ3YG6",
+	"zzXxejRi8S3XcaI6/lDe2lWQqpsrCPSfoTyWK+T5sQ5TC71RHe/eDMDv9yDvIAAU6JAKpSbhbAu41LmF",
+	"LPm7MFaHpG3n4EfAiCXr42UJlwdEXjbCl+UKnibPYombHeRJBHR1+QJP6/tTIHZHsgJMVl668WHNInqG",
+	"qnJSVXhL17QtaXVfDGsTBnkEqkAIzmXJY6GZV8t88PZhE4K1RUs0YzAMP6Pd1wIJxUkUCi6BkZgzv1iG",
+	"3wWrSbkqCAH8vDUAmpwU4nIwnpQSEv4zcaDB6R9FekWFoR+WpAqcK1n3swvPn/UU7MtFZok5hbcQRZqX",
+	"nepCIKGcZYlfL7rVOyB83hLAYATaQg17Dbh0tVp7N6DHx67P22LXTTFpZyhmJegTfx3e7wkkVM+cNBKk",
+	"HMBYKe4D1XV0ARmtEIYp2lDcmuVDVHzmwYf0qj29/qQA0jhNdoLvPA7Cf2WfkQz37wfG7+Rgkly7w3Rt",
+	"8zHpA6YvB9q8PJPRauTmXp5ql1B5yR1kUbTL730IUlXMzBevuuGc9vicxm8ko4/w2J8G05E9xYuxPfEc",
+	"ai/wZGxP/am3JE4wouDGkbrHaiC0Fan/UeVrmxE3WGDHt8fg1wE3G3GoPfdHwcRb4KX0tZW4fG9pod8p",
+	"30xaVTZsipcsCsblVlNxcdHqhCi3tVEbfpRfYo9PQpJexQWlWZRUR0/msDjIT2G4Mu/2WRhq+teuNhqO",
+	"CaNJYZj4SwpU+B2CSbtLUNSslpPV0a200zJNq+sGvcriOJT1pMB2b9ds00NL+TZzDa1qmqEwkKqRtJ86",
+	"y/BPQf5FCnJ4Q7WIMc2oH3uSd8Q/jJM3D+qei2r11Ofg6+Um/z0jW7oiNPffNTTD/nhbbfU9LL45++Oj",
+	"ZD876z68bApU0gnLiUl5PXheJKuegUMBJ/CobNzyoT0J6TOXqY4Y3EeYoqVlSFGlpr2hhP24tYS9KqbW",
+	"rGTfKTpOx5h/JxukPeS4xTDpKhj9yyEVo/sWKFIVo0cLj07n84k99YOFPXXnM3uxHPt2EDgODohHF5T+",
+	"76oY/fZYYdFgDd1SQ+/355AaBiZ+gADJC2rslxYhZ7ICqUqBrcsKxeCgyCQUjdhmKdTgHKLzapmSovMp",
+	"JPnmKqFsGfMmFgRBVInlUJZ2rFQgCdO2e4x8OQeJHwXc55M5HWVMDAKmCiX/veTGnxrzF+360uRhljGa",
+	"xNtCrCIlic/zkihewjDxMU/lFqjfX0fQUd3HccZpwBJZykYzXD8kieDWztAdOkPniTvrHTCl2utqMFUZ",
+	"KvltSt+nyk1kF2f10/jObnFKH/BOr2I0nQ5H00mzq6Z2FEpfG3GDEZ769tRzqD0hTmAvgtnIHgezwMFL",
+	"OvFdV/bt1Qxfv823gmdzuc/5l/LGuB6pXFt/TNMN5ndiuQDkVKBcutFSnKRFeLEaRdXXG6x+eWsN+Jb6",
+	"YbALtwlUii4eUvL1SpDWhsa6SXFC/TUl0YhnXkwLUNMEB0HoK+L4IaO81Aj6SgmMoqWxTHibEcez557r",
+	"i52h9iJwqD0lM3/uLfAycNxy52O1atCXDxXfmsvua/Agn/ocsrrEwnuGKTdKFe6X0/VajtxSFcQ/6MCy",
+	"18/2WXaNaQ+Sp3UIPp9gNVZ2bPfC1QFt+uAKU4dvcBQ9wiv3h7dravU5WwRN7SlpwVT0f3+b8S0VWzZy",
+	"HMfqZ9+o05eJ6RTvqQqHEfJZQrmFRuiH7/ew675FSrnMYA0/lLhogzmH/F6wuTAqIIOujP42K0NrNHk0",
+	"TQG2hJWiHt4m7D6EMrHxrSIlwY9K9s+5nwo1R3wB3Z81wUElrIM5Zf3YdHPMnAI+B8tscLP+vLOoFNoj",
+	"7FY/W9S6hXCWiifMYyyFFK4hOo90uM8GDJ+AQq9cFa8VxkUHQjODLVcx7eSsyrWkH1+VZpJ5FFAOTbU8",
+	"/LrWHfIb2blSQHmGVINCGgXFi5aqnVYaCvrDsM0mi8N0J9+Poc8alJWFuDUZ7AlZsesQcmErnLIYrC2+",
+	"Sq0mgHukU/WDK2/j55M4xUa2wcbrwHHL1LcXULiNIFBfsxbjEvjha+CPWERZXuoVfKq7qnpzv7PSuVTu",
+	"BVwcvD++Ifw7SfIcqWYRnh+iqrGo5F5Pge0njHOJM6MxV3JbCWZrsOcClvh3+dt52bRX5z+3i/dSBa/V",
+	"oNzERpa08pxgihfUdvB0bE/8KbWXZIbtkTcLHN8lc+ooM20X403o4yjacR+DE78k7+n7NMF+WvtW82UN",
+	"cMi3mReFfvFZlm1QH3XqRAMNusCg6llbWGZ8fUd3+beKUapcnsFT1ZgxjycfFPuojt31P69vLp8drBvk",
+	"vGFPSoZ+7HMoBeVS4T2VgXprkP0qQS1asqIOHBURUQfhIJuqBs3nE3CNnir7xFwdb0Zpd6b6xMUshU50",
+	"kDbCbmVtKunkJb+nRNy/6i1O0tw1W+6v3GujHhnHUZvEGMRxnbLtlpIz9DKhXAWbytvHeu0RVdqsK5g5",
+	"pY/tOPJlXHce4vh/VBnzY7tFmVotlVJSqj05vzlVSFSjAMrvFSPVGjIt9D5VzhVUQV07L7yncU9GUVSD",
+	"NZSvbQQQ1erU/nkB8ocPGdrkzPwgBagmCvbc/NaE3+fQhl4/K+tBr2sQmNUhpZnvVYLAhVGEuFTdIS16",
+	"jhz7IO2mQ0B8RuFQFuOyt3y7O1j87p5MuLeyvSJcqBJS1JYnUvq9uz/7H96GBcI0269ATGC7RhGTozTD",
+	"Rrr8wz1bnonBI+V/rVtrJe3GHeTXr/qSldzj2Jc3a4Jhh+nuNmHZltdHUc9fsOTw2y8g8m5mBTj8HBzq",
+	"g+IIPWw1UzmmNjb1yUpFVXlaR4Wof7Ee0O29WmUCJ6ioDzhM8/5xRZa1hXCKNoynaOasJFqAOIVBSKG9",
+	"N2csVm2+892wIJ09r+ixk7mYW8w5JV3K8Ngxo0wA94gMsMcrKmH8UlXnkg1E9TlRCekyPCqE9A7ZO3f1",
+	"m1xDqXF2FqWVAjp/lsz5jCVzKOdC4q0GjjjebqnhvzBLIOrxDLZQt1GUYRuMUNtd4in1HN/Fc7i5o1vJ",
+	"O4DSu7GjW+5EOLZ1D2d5HZjsxawWfqqV7CHz+WvGOLXvN/z0k03d+mRAJjaOia27bH/qKWUHcjvkrHuy",
+	"4sXGZCXGYoOH186bSh0ynpJejSFj+mDn3eXUs1saE2ml/la2bcsLqT739uByTUIsq/zbOp/SdUzyUE79",
+	"3P8mjpXnF3ZS3h+SsYFEShKWSA43FaISPjdvZrRnSrAwVRrmp+1tggVVqa76cF2MQXMER65AqrAb6owU",
+	"psm/U4qt7LE/qPDY0RG02lsx/kdTldtbVuwESvDP4qgUhZKExoNStrd4GJyi4harTQ2+XrMHVWuKvgfL",
+	"XfUVVD3LoS0Fy4gFzwiLshL8tIYj7LOE6PAFodWxIKUxothfo1wbhtMORWuE6DOVsa1B/MiET+n1a2nO",
+	"+hh35+d1cj7a3gXojQ3oddIDTWRYp4+jSIZc5SvsjajCgM73VLV2GpIEA5eGpv2rwXgyXQbe1LMDb7S0",
+	"p2NC7OWMTG1vOXe82QjTmTeGZcOV5pHgVIJelfY09qdkEThjQViM8MFqLFALt6qDmySjR4B4vzkWwP7z",
+	"QF6MVDWaLoK2BeZ5NPJG5yD7/x+VY9jN4WpM4gTcTujAJv5T4ncFi9jXUqDOE7lRarc3BAEpzxHWLUwt",
+	"lEiEWojLCzIZPEWTtJqS3GRHK+SvIVoa/Af1btLcQgndsHuaJ7Dk3+vXGrFsYmpOU45KyUtDdBXLBGz0",
+	"dd7S7fUzSIJhD/E3RX9RHn6gb2IhfOUEshC5nFTn4EiQiClfpgWTf3aAOrRPPo6iImBwfz/fP1qf+z5N",
+	"1Esl84tCgikDb42F8s6u6jLBjzJCScVd8xk6rdfCFBT4r58BoPKcHBmqIDswJgjrQQ0B8H0uKAUqD4lm",
+	"aNDD46Mayl2sK91OUKFqQLv0MyiQmCVQ05HFFtqEMeBBMKENfi//Tij0vW3vwFzwPVpkdB60+O/L1xrV",
+	"xagEZNRCs+BULKeNtqYxn5QON/j9KaCSKD4ZVHrjpXRhiONd3tQiN/kfWBYRbb6gmD1Ie0GJH3V5sEIx",
+	"A1Mn7yMvy7TmDl9dAHUb4Rhqdj6sd6qWpnIlWCiLibA7k12SxQY/r/F6Hx5+7M3X79e0iivPiOwRXnG6",
+	"aEu05GGBo9irDV3PplZC75MYrEwtiOw7903mOKOZ/P27VGna/UEpBi7WJyX6XRjnuohNZCQ5nIOUSZYs",
+	"VRBhf5RCK8Urk8CZjB3ftd3RnNjTyWhsL4JgbJOpO3Xm0+l0Ml50mxETo5ZtSamz+m0QJGwD/oiUDVbu",
+	"x8JjO2Ae1EtXflHlJNVeupi+T20d06oMJ5m+nH8r463s+w3oOML0tmG1OBq8/djue4O9mDqfYDOUUIJZ",
+	"cbTPQ/RMcTAt64HXaycQfe9TSpDrDNHLiGJOkSB/7KdoJ45xpTkX+G76mzVmj93xDRCH6GchvkuYtPJa",
+	"gpLVEXYCewjA/oRtY4EHHWISied5pZFpbgu19JGFKylQdsH0EZTedP60wPEvb1B80W0SYbhecmRGHH8U",
+	"TOf22HeoPcHLkb0kDrYdf4QXdOrNg/EhHZ6vjdTyu3YzBZA+9UGtVaTdd0pxPaSs5dw1Ct0+Kra8OHF9",
+	"HVy/z4kzGTRf/nFT+FboNp01bxSMsIOn9tifOPL2Y4nHru3O/QUdBY6/wJNDz1oVV1/EQXv9rDNwse2k",
+	"1Wi9eczY9iBxyLYcnDi5NFQuQmO5RAYmmyr8BX4604k0QfCnIPyyTybb9pKDY+wGc+Is7IU/8+xJ4BDb",
+	"81zfnnoL38FLMqOT0UFn00Arv/PpZNuTt/QW6O0v+uBE9pF8jUH/hQVfa6P/LXuASlqIBQEKY55SDDe4",
+	"fJ2lEKYUpkjZ3qblBCzx99Se/0Oc7v1idzrGS380p7ZLpmN7gsfUXpDxwp7hsT/253gSuMsDj/YXJXXh",
+	"XH8aoZttCT6uZf813oHXE6g1pg/N6qPGDuVDpGVLrUlHQmW8AI6YiWfsBfTP/v7m0qcqdl4oQE9Drp31",
+	"xVpLX3YlEfav9fDoQy+3ur28ZpkFdBXhPKQG54SMPNefUtuZkbk9IWRiL313ZDvU9Wa+44+8JS7V4HR9",
+	"B8/xnNrjwPHsyRhP7YXnje3piE7wiDqUQKzbF1mDs7ThhxTh7M8/f9pzVHsV4VQR5ZDq+nACLiqPgTgF",
+	"RK7fyJ36aU37gh0yCLY7JNxBhuepjIj8UrrLohEKgu73poCX7fpk/c28mZgFftyE6btulfl+Dk9haC2d",
+	"JbIHH8ebojP5LRMwxILDJ8CgW7IsWtf6Z0DCQfJH7KfCJUrZGfS4Sv11LTbhq+J5YdCWq4y+T9EmjFli",
+	"FGhkQf15MKW2Px179nRCfHvp4Zk9Hi8Ws8Afz31vtDfHWA38BUi4L1pnVbvYyyilc9/1HDyxR8GM2BNv",
+	"MrYXeDq252RJXd8Jpng2HhzCec2H8XfVXxVQJ3XQfixS8IC38PA2hjoug9Uvb8WWe5iHPnx4K4vbaS6U",
+	"JdFgNXgC+6ygqB/VXEHVF+Dmgvt0l2u6A0NhGAMPkPHE5awy3QBfqsFFgLEarSV96+dyf9rObrTFUK0d",
+	"6G7W1FgrpXi1YWy0QKTCDSAcAARUMUSROdh89y+CuCSyEwox6nmwTyMSGvLTxBzF0EVM4se3H/9fAAAA",
+	"//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,
