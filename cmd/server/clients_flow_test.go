@@ -279,3 +279,24 @@ func TestPrintedDateIsAFilter(t *testing.T) {
 		t.Errorf("job %v", job)
 	}
 }
+
+// create makes clusters of one control node and one worker, all at once, and
+// returns their ids.
+func (c *client) create(names ...string) []string {
+	c.Helper()
+	zone := c.call("listZones").list("zone")[0].text("id")
+	version := c.call("listKubernetesSupportedVersions").list("kubernetessupportedversion")[0].text("id")
+	offering := c.call("listServiceOfferings", "name=small").list("serviceoffering")[0].text("id")
+	var ids, jobs []string
+	for _, name := range names {
+		a := c.call("createKubernetesCluster", "name="+name, "description="+name, "zoneid="+zone, "kubernetesversionid="+version,
+			"serviceofferingid="+offering, "size=1", "controlnodes=1")
+		ids, jobs = append(ids, a.text("id")), append(jobs, a.text("jobid"))
+	}
+	for _, job := range jobs {
+		if ended := c.ended(job); ended["jobstatus"] != 1.0 {
+			c.Fatalf("create: %v", ended)
+		}
+	}
+	return ids
+}

@@ -145,9 +145,7 @@ const expiry = "2006-01-02T15:04:05"
 
 var dialects = []dialect{
 	{name: "cluster-autoscaler", reads: "GET", writes: "GET"},
-	{name: "cloudstack-go", reads: "GET", writes: "POST", adds: func(string) []string {
-		return []string{"signatureversion=3", "expires=" + time.Now().UTC().Add(15*time.Minute).Format(expiry+"Z")}
-	}},
+	{name: "cloudstack-go", reads: "GET", writes: "POST", adds: goAdds},
 	{name: "cmk", reads: "GET", writes: "GET", rawNames: true, adds: func(command string) []string {
 		if isRead.MatchString(command) {
 			return []string{"filter=id,name,size,state"} // A11
@@ -163,9 +161,11 @@ var dialects = []dialect{
 	}},
 	{name: "python-cs", reads: "GET", writes: "GET", adds: pythonAdds},
 	{name: "python-cs by POST", reads: "POST", writes: "POST", adds: pythonAdds},
-	{name: "cloudstack-go with HTTPGETOnly", reads: "GET", writes: "GET", adds: func(string) []string { // Terraform's http_get_only
-		return []string{"signatureversion=3", "expires=" + time.Now().UTC().Add(15*time.Minute).Format(expiry+"Z")}
-	}},
+	{name: "cloudstack-go with HTTPGETOnly", reads: "GET", writes: "GET", adds: goAdds}, // Terraform's http_get_only
+}
+
+func goAdds(string) []string {
+	return []string{"signatureversion=3", "expires=" + time.Now().UTC().Add(15*time.Minute).Format(expiry+"Z")}
 }
 
 func pythonAdds(string) []string {
@@ -241,8 +241,7 @@ type typedCluster struct {
 	KubernetesVersionID, KubernetesVersionName                   string
 	NetworkID, AssociatedNetworkName, IPAddress, IPAddressID     string
 	Endpoint, Account, Domain, DomainID, TemplateID, ClusterType string
-	Keypair                                                      string
-	CPUNumber, Memory                                            string
+	Keypair, CPUNumber, Memory                                   string
 	Size, MasterNodes, ControlNodes, EtcdNodes                   *int64
 	MinSize, MaxSize                                             int64
 	AutoscalingEnabled, CSIEnabled, HasAnnotations               bool
@@ -382,25 +381,4 @@ func (c *client) listed(d dialect, params ...string) (clusters []typedCluster, c
 		v.check(c)
 	}
 	return list.KubernetesCluster, list.Count
-}
-
-// create makes clusters of one control node and one worker, all at once, and
-// returns their ids.
-func (c *client) create(names ...string) []string {
-	c.Helper()
-	zone := c.call("listZones").list("zone")[0].text("id")
-	version := c.call("listKubernetesSupportedVersions").list("kubernetessupportedversion")[0].text("id")
-	offering := c.call("listServiceOfferings", "name=small").list("serviceoffering")[0].text("id")
-	var ids, jobs []string
-	for _, name := range names {
-		a := c.call("createKubernetesCluster", "name="+name, "description="+name, "zoneid="+zone, "kubernetesversionid="+version,
-			"serviceofferingid="+offering, "size=1", "controlnodes=1")
-		ids, jobs = append(ids, a.text("id")), append(jobs, a.text("jobid"))
-	}
-	for _, job := range jobs {
-		if ended := c.ended(job); ended["jobstatus"] != 1.0 {
-			c.Fatalf("create: %v", ended)
-		}
-	}
-	return ids
 }
