@@ -208,7 +208,7 @@ var badInputs = []badInput{
 	{"create", create, valid + "name=␣", 431, "Invalid name for the Kubernetes cluster"},
 	{"create", create, valid + "name=a\nb", 431, "Invalid name for the Kubernetes cluster"},
 	{"create", create, valid + "nodetemplates[0].node=worker", 431, "nodetemplates is not supported here"},
-	{"create", create, valid + "clustertype=ExternalManaged", 431, "only CloudManaged"},
+	{"create", create, valid + "clustertype=externalmanaged", 431, "Unable to resolve cluster type externalmanaged"},
 	{"create", create, valid + "account=nobody", 431, "the caller's own account"},
 	{"create", create, valid + "networkid=x", 431, noEntity},
 

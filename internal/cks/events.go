@@ -9,7 +9,7 @@ import (
 // EventType says what an entry of listEvents is about.
 type EventType string
 
-// The types of events. The first eight are CloudStack's; it has no others for
+// The types of events. The first block is CloudStack's; it has no others for
 // what they tell, so the rest are ours, named in its way.
 const (
 	EventClusterCreate EventType = "KUBERNETES.CLUSTER.CREATE"
@@ -17,6 +17,10 @@ const (
 	EventClusterDelete EventType = "KUBERNETES.CLUSTER.DELETE"
 	EventVMStart       EventType = "VM.START"
 	EventVMStop        EventType = "VM.STOP"
+	EventVMCreate      EventType = "VM.CREATE"
+	EventVMDestroy     EventType = "VM.DESTROY"
+	EventNodesAdd      EventType = "KUBERNETES.CLUSTER.NODES.ADD"
+	EventNodesRemove   EventType = "KUBERNETES.CLUSTER.NODES.REMOVE"
 
 	EventClusterStart   EventType = "KUBERNETES.CLUSTER.START"
 	EventClusterStop    EventType = "KUBERNETES.CLUSTER.STOP"
@@ -32,6 +36,7 @@ const (
 var EventTypes = []EventType{
 	EventClusterCreate, EventClusterScale, EventClusterDelete, EventVMStart, EventVMStop,
 	EventClusterStart, EventClusterStop, EventClusterUpgrade,
+	EventVMCreate, EventVMDestroy, EventNodesAdd, EventNodesRemove,
 	EventClusterState, EventNodeAdd, EventNodeRemove, EventJobCancel,
 }
 
@@ -77,11 +82,20 @@ var Actions = map[string]Action{
 	"deleteKubernetesCluster": {EventClusterDelete, "deleting Kubernetes cluster", " ID: "},
 	"startVirtualMachine":     {EventVMStart, "starting Instance", ": "},
 	"stopVirtualMachine":      {EventVMStop, "stopping Instance", ": "},
-	"cancelAsyncJob":          {EventJobCancel, "cancelling job", " ID: "},
 
 	"startKubernetesCluster":   {EventClusterStart, "starting Kubernetes cluster", " ID: "},
 	"stopKubernetesCluster":    {EventClusterStop, "stopping Kubernetes cluster", " ID: "},
 	"upgradeKubernetesCluster": {EventClusterUpgrade, "upgrading Kubernetes cluster", " ID: "},
+	"deployVirtualMachine":     {EventVMCreate, "creating Instance", ": "},
+	"destroyVirtualMachine":    {EventVMDestroy, "destroying Instance", ": "},
+
+	"addNodesToKubernetesCluster":      {EventNodesAdd, "adding nodes to Kubernetes cluster", " ID: "},
+	"removeNodesFromKubernetesCluster": {EventNodesRemove, "removing nodes from Kubernetes cluster", " ID: "},
+
+	// At once, by no job.
+	"addVirtualMachinesToKubernetesCluster":      {EventNodesAdd, "linking Instances to Kubernetes cluster", " ID: "},
+	"removeVirtualMachinesFromKubernetesCluster": {EventNodesRemove, "unlinking Instances from Kubernetes cluster", " ID: "},
+	"cancelAsyncJob": {EventJobCancel, "cancelling job", " ID: "},
 }
 
 // Scheduled is the text for a job that was accepted; id is what it acts on,

@@ -163,7 +163,7 @@ func compareFields(t *testing.T, name string, want *openapi3.Schema, c api.ApiCo
 func TestListApisRelated(t *testing.T) {
 	t.Parallel()
 	got := apisFor(t, admin, "&name=scaleKubernetesCluster")["scaleKubernetesCluster"]
-	if !got.Isasync || got.Related != "createKubernetesCluster,listKubernetesClusters,startKubernetesCluster,upgradeKubernetesCluster" {
+	if !got.Isasync || got.Related != "addNodesToKubernetesCluster,createKubernetesCluster,listKubernetesClusters,removeNodesFromKubernetesCluster,startKubernetesCluster,upgradeKubernetesCluster" {
 		t.Errorf("async %v, related to %s", got.Isasync, got.Related)
 	}
 	if id := got.Params[0]; id.Related != "listKubernetesClusters" {
@@ -179,7 +179,7 @@ func TestListApisShowsWhatTheCallerMayUse(t *testing.T) {
 	t.Parallel()
 	ann := cks.Account{Name: "ann"}
 	all, hers := apisFor(t, admin, ""), apisFor(t, ann, "")
-	if len(all) != 21 || len(hers) != 19 || hers["configureSimulator"].Name != "" || hers["querySimulator"].Name != "" {
+	if len(all) != 27 || len(hers) != 25 || hers["configureSimulator"].Name != "" || hers["querySimulator"].Name != "" {
 		t.Errorf("an admin sees %d commands, a user %d", len(all), len(hers))
 	}
 	if one := apisFor(t, ann, "&name=listZones"); len(one) != 1 || one["listZones"].Name == "" {

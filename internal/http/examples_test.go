@@ -26,9 +26,8 @@ var notServed = strings.Fields(`addKubernetesSupportedVersion deleteKubernetesSu
 // ---- EMPTY THIS when the branches that bring these commands are merged: from
 // then on each of them has to be there, with its examples. ----
 var notYet = strings.Fields(`
-	addNodesToKubernetesCluster addVirtualMachinesToKubernetesCluster deployVirtualMachine destroyVirtualMachine
 	getKubernetesClusterConfig listAccounts listCapabilities listConfigurations listNetworks listProjects listTemplates listUsers
-	login logout removeNodesFromKubernetesCluster removeVirtualMachinesFromKubernetesCluster startKubernetesCluster
+	login logout startKubernetesCluster
 	stopKubernetesCluster updateConfiguration upgradeKubernetesCluster`)
 
 // Every command that a real client sends is in the document, and in what
@@ -59,7 +58,11 @@ func exampleRequest(op *openapi3.Operation) (params []pair, err error) {
 			}
 			continue
 		}
-		params = append(params, pair{p.Value.Name, fmt.Sprint(p.Value.Example)})
+		value := fmt.Sprint(p.Value.Example)
+		if list, ok := p.Value.Example.([]any); ok {
+			value = strings.Trim(strings.ReplaceAll(fmt.Sprint(list), " ", ","), "[]")
+		}
+		params = append(params, pair{p.Value.Name, value})
 	}
 	return params, nil
 }

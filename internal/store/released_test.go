@@ -25,6 +25,8 @@ var released = map[string]string{
 	"0005_manual_upgrade.down.sql": "b762d62f3da995496acb6176f4015f661f3a57c09f288bd0c7275872b800beb6",
 	"0009_progress.up.sql":         "be09d7afbdb575e1e0a50db75331f4a4a10aa5d5235a1879bc34a89072f70fc3",
 	"0009_progress.down.sql":       "ff8a1f18fa8a0bf1c6cebff5371a593691ec28998cda885beb6427358b4e4490",
+	"0006_plain_vms.up.sql":        "e08a62a011238ebe527ca03979d1653717c0380ba90c985075ef561ad6430391",
+	"0006_plain_vms.down.sql":      "bfe117f5e7e43e8516f074209e8bdb07989c2f3e6d9d91b0a80fad2fe3301019",
 }
 
 // A database that was migrated long ago, and one that is new, have the same

@@ -30,7 +30,7 @@ type Accepted struct {
 
 // AcceptedCreate defines model for AcceptedCreate.
 type AcceptedCreate struct {
-	// Id the ID of the new cluster
+	// Id the ID of what is new
 	Id string `json:"id"`
 
 	// Jobid the ID of the job that carries the request out
@@ -44,6 +44,16 @@ type AcceptedScale struct {
 
 	// Jobid the ID of the job that carries the request out
 	Jobid string `json:"jobid,omitempty"`
+}
+
+// AddNodesToKubernetesClusterAnswer defines model for AddNodesToKubernetesClusterAnswer.
+type AddNodesToKubernetesClusterAnswer struct {
+	Addnodestokubernetesclusterresponse Accepted `json:"addnodestokubernetesclusterresponse"`
+}
+
+// AddVirtualMachinesToKubernetesClusterAnswer defines model for AddVirtualMachinesToKubernetesClusterAnswer.
+type AddVirtualMachinesToKubernetesClusterAnswer struct {
+	Addvirtualmachinestokubernetesclusterresponse Success `json:"addvirtualmachinestokubernetesclusterresponse"`
 }
 
 // ApiCommand defines model for ApiCommand.
@@ -220,6 +230,16 @@ type Date = string
 // DeleteKubernetesClusterAnswer defines model for DeleteKubernetesClusterAnswer.
 type DeleteKubernetesClusterAnswer struct {
 	Deletekubernetesclusterresponse Accepted `json:"deletekubernetesclusterresponse"`
+}
+
+// DeployVirtualMachineAnswer defines model for DeployVirtualMachineAnswer.
+type DeployVirtualMachineAnswer struct {
+	Deployvirtualmachineresponse AcceptedCreate `json:"deployvirtualmachineresponse"`
+}
+
+// DestroyVirtualMachineAnswer defines model for DestroyVirtualMachineAnswer.
+type DestroyVirtualMachineAnswer struct {
+	Destroyvirtualmachineresponse Accepted `json:"destroyvirtualmachineresponse"`
 }
 
 // DryRun what a scale request would come to now. What only the cloud knows, such as room for new VMs, is found out by the job
@@ -737,6 +757,16 @@ type Refusal struct {
 	Errortext string `json:"errortext"`
 }
 
+// RemoveNodesFromKubernetesClusterAnswer defines model for RemoveNodesFromKubernetesClusterAnswer.
+type RemoveNodesFromKubernetesClusterAnswer struct {
+	Removenodesfromkubernetesclusterresponse Accepted `json:"removenodesfromkubernetesclusterresponse"`
+}
+
+// RemoveVirtualMachinesFromKubernetesClusterAnswer defines model for RemoveVirtualMachinesFromKubernetesClusterAnswer.
+type RemoveVirtualMachinesFromKubernetesClusterAnswer struct {
+	Removevirtualmachinesfromkubernetesclusterresponse UnlinkedVMs `json:"removevirtualmachinesfromkubernetesclusterresponse"`
+}
+
 // ScaleKubernetesClusterAnswer defines model for ScaleKubernetesClusterAnswer.
 type ScaleKubernetesClusterAnswer struct {
 	// Scalekubernetesclusterresponse jobid, or with dryrun=true dryrun
@@ -922,6 +952,25 @@ type Success struct {
 	Success bool `json:"success"`
 }
 
+// UnlinkedVM what became of a virtual machine that was to be unlinked
+type UnlinkedVM struct {
+	// Displaytext why it was not unlinked
+	Displaytext string `json:"displaytext,omitempty"`
+
+	// Id the ID of the virtual machine
+	Id string `json:"id"`
+
+	// Success whether it was unlinked
+	Success bool `json:"success"`
+}
+
+// UnlinkedVMs defines model for UnlinkedVMs.
+type UnlinkedVMs struct {
+	// Count how many there are
+	Count                                              int          `json:"count"`
+	Removevirtualmachinesfromkubernetesclusterresponse []UnlinkedVM `json:"removevirtualmachinesfromkubernetesclusterresponse,omitempty"`
+}
+
 // UpgradeKubernetesClusterAnswer defines model for UpgradeKubernetesClusterAnswer.
 type UpgradeKubernetesClusterAnswer struct {
 	Upgradekubernetesclusterresponse Accepted `json:"upgradekubernetesclusterresponse"`
@@ -980,7 +1029,7 @@ type VirtualMachine struct {
 	// Isexternalnode whether it was added to the cluster from outside; only in a cluster's virtualmachines
 	Isexternalnode *bool `json:"isexternalnode,omitempty"`
 
-	// Keypairs the SSH key pair for logging in; only in a cluster's virtualmachines
+	// Keypairs the SSH key pair for logging in
 	Keypairs string `json:"keypairs,omitempty"`
 
 	// Kubernetesnodeversion Kubernetes version of its node; only in a cluster's virtualmachines, and not for etcd
@@ -988,6 +1037,9 @@ type VirtualMachine struct {
 
 	// Lastupdated a time such as 2026-11-07T18:39:39+0000, in UTC
 	Lastupdated Date `json:"lastupdated"`
+
+	// Manualupgrade whether upgrades leave the node alone; only for external nodes, in a cluster's virtualmachines (our extension)
+	Manualupgrade *bool `json:"manualupgrade,omitempty"`
 
 	// Memory memory in MB; absent in a cluster's virtualmachines
 	Memory int `json:"memory,omitempty"`
@@ -1019,7 +1071,7 @@ type VirtualMachine struct {
 	// Username the name of the user that owns it
 	Username string `json:"username"`
 
-	// Vmtype cksnode
+	// Vmtype cksnode, or User for one that its owner deployed
 	Vmtype string `json:"vmtype"`
 
 	// Zoneid the ID of its zone
@@ -1110,6 +1162,39 @@ type StartEventID = int64
 // Refused one key that ends in response
 type Refused = ErrorAnswer
 
+// AddNodesToKubernetesClusterParams defines parameters for AddNodesToKubernetesCluster.
+type AddNodesToKubernetesClusterParams struct {
+	// Nodeids the IDs of the virtual machines, separated by commas
+	Nodeids References `form:"nodeids" json:"nodeids"`
+
+	// Id the ID of the Kubernetes cluster
+	Id Reference `form:"id" json:"id"`
+
+	// Mountcksisoonvr whether to mount the binaries ISO on the network's router; accepted without effect, as it is attached to the nodes
+	Mountcksisoonvr bool `form:"mountcksisoonvr,omitempty" json:"mountcksisoonvr,omitempty"`
+
+	// Manualupgrade whether upgrades of the cluster are to leave the nodes alone
+	Manualupgrade bool `form:"manualupgrade,omitempty" json:"manualupgrade,omitempty"`
+
+	// Customjobid ID that the job is to have, a UUID in lower case that no job has; one is made if left out
+	Customjobid CustomJobID `form:"customjobid,omitempty" json:"customjobid,omitempty"`
+
+	// Starteventid accepted without effect; CloudStack's own use
+	Starteventid StartEventID `form:"starteventid,omitempty" json:"starteventid,omitempty"`
+}
+
+// AddVirtualMachinesToKubernetesClusterParams defines parameters for AddVirtualMachinesToKubernetesCluster.
+type AddVirtualMachinesToKubernetesClusterParams struct {
+	// Id the ID of the Kubernetes cluster
+	Id Reference `form:"id" json:"id"`
+
+	// Virtualmachineids the IDs of the virtual machines, separated by commas
+	Virtualmachineids References `form:"virtualmachineids" json:"virtualmachineids"`
+
+	// Iscontrolnode whether they are control nodes; workers if left out
+	Iscontrolnode bool `form:"iscontrolnode,omitempty" json:"iscontrolnode,omitempty"`
+}
+
 // CancelAsyncJobParams defines parameters for CancelAsyncJob.
 type CancelAsyncJobParams struct {
 	// Jobid the ID of the asynchronous job
@@ -1118,7 +1203,7 @@ type CancelAsyncJobParams struct {
 
 // ConfigureSimulatorParams defines parameters for ConfigureSimulator.
 type ConfigureSimulatorParams struct {
-	// Name the operation: vm.create, vm.start, vm.stop, vm.destroy, iso.attach, iso.detach, node.join, node.drain, node.delete, node.list, capacity, vm.set (puts a VM into the state given as value) or node.forget (deletes a node object)
+	// Name the operation: vm.create, vm.start, vm.stop, vm.destroy, vm.move, iso.attach, iso.detach, node.join, node.drain, node.delete, node.list, capacity, vm.set (puts a VM into the state given as value) or node.forget (deletes a node object)
 	Name string `form:"name" json:"name"`
 
 	// Value what is to happen: fail or fail:TEXT, hang, delay:DURATION (such as delay:5s), panic, clear; for capacity the number of VMs that still fit; for vm.set a VM state
@@ -1154,7 +1239,7 @@ type CreateKubernetesClusterParams struct {
 	// Nodeofferings service offering IDs by node type, as nodeofferings[0].node=worker&nodeofferings[0].offering=ID; node is control, worker or etcd. It overrides serviceofferingid
 	Nodeofferings NodeOfferings `form:"nodeofferings,omitempty" json:"nodeofferings,omitempty"`
 
-	// Size number of worker nodes; 1 if left out
+	// Size number of worker nodes; if left out 1, and 0 of an ExternalManaged cluster
 	Size *OptionalLong `form:"size,omitempty" json:"size,omitempty"`
 
 	// Controlnodes number of control nodes; 1 if left out
@@ -1176,7 +1261,7 @@ type CreateKubernetesClusterParams struct {
 	// Enablecsi whether the CloudStack CSI driver is to be deployed in the cluster
 	Enablecsi bool `form:"enablecsi,omitempty" json:"enablecsi,omitempty"`
 
-	// Clustertype type of the cluster; only CloudManaged can be created here
+	// Clustertype type of the cluster, CloudManaged (if left out) or ExternalManaged
 	Clustertype string `form:"clustertype,omitempty" json:"clustertype,omitempty"`
 
 	// Account account that is to own the cluster; only the caller's own is accepted
@@ -1191,7 +1276,7 @@ type CreateKubernetesClusterParams struct {
 	// Nodetemplates template IDs by node type; refused, as every node gets the same template here
 	Nodetemplates []MapEntry `form:"nodetemplates,omitempty" json:"nodetemplates,omitempty"`
 
-	// Externalloadbalanceripaddress external load balancer of a highly available cluster in a shared network; refused here
+	// Externalloadbalanceripaddress IP address of the API of an ExternalManaged cluster; refused for others
 	Externalloadbalanceripaddress string `form:"externalloadbalanceripaddress,omitempty" json:"externalloadbalanceripaddress,omitempty"`
 
 	// Dockerregistryurl URL of a private image registry; refused here
@@ -1234,6 +1319,66 @@ type DeleteKubernetesClusterParams struct {
 	Cleanup bool `form:"cleanup,omitempty" json:"cleanup,omitempty"`
 
 	// Expunge whether to expunge the VMs at once; without effect, as they always are
+	Expunge bool `form:"expunge,omitempty" json:"expunge,omitempty"`
+
+	// Customjobid ID that the job is to have, a UUID in lower case that no job has; one is made if left out
+	Customjobid CustomJobID `form:"customjobid,omitempty" json:"customjobid,omitempty"`
+
+	// Starteventid accepted without effect; CloudStack's own use
+	Starteventid StartEventID `form:"starteventid,omitempty" json:"starteventid,omitempty"`
+}
+
+// DeployVirtualMachineParams defines parameters for DeployVirtualMachine.
+type DeployVirtualMachineParams struct {
+	// Serviceofferingid the ID of the service offering
+	Serviceofferingid Reference `form:"serviceofferingid" json:"serviceofferingid"`
+
+	// Templateid the ID of the template
+	Templateid Reference `form:"templateid" json:"templateid"`
+
+	// Zoneid the ID of the zone
+	Zoneid Reference `form:"zoneid" json:"zoneid"`
+
+	// Name host name of the virtual machine; VM- and its ID if left out
+	Name string `form:"name,omitempty" json:"name,omitempty"`
+
+	// Displayname name to show; the host name if left out
+	Displayname string `form:"displayname,omitempty" json:"displayname,omitempty"`
+
+	// Networkids the IDs of its networks, separated by commas; only the first is kept. The account's own network if left out
+	Networkids References `form:"networkids,omitempty" json:"networkids,omitempty"`
+
+	// Keypair name of the SSH key pair for logging in
+	Keypair string `form:"keypair,omitempty" json:"keypair,omitempty"`
+
+	// Startvm whether to start it; true if left out
+	Startvm *OptionalBoolean `form:"startvm,omitempty" json:"startvm,omitempty"`
+
+	// Account account that is to own the virtual machine; only the caller's own is accepted
+	Account string `form:"account,omitempty" json:"account,omitempty"`
+
+	// Domainid the ID of the domain of account; only the caller's own is accepted
+	Domainid Reference `form:"domainid,omitempty" json:"domainid,omitempty"`
+
+	// Projectid the ID of the project that is to own the virtual machine; there are no projects here
+	Projectid Reference `form:"projectid,omitempty" json:"projectid,omitempty"`
+
+	// Hypervisor hypervisor on which it is to run; accepted without effect, as there is only one
+	Hypervisor string `form:"hypervisor,omitempty" json:"hypervisor,omitempty"`
+
+	// Customjobid ID that the job is to have, a UUID in lower case that no job has; one is made if left out
+	Customjobid CustomJobID `form:"customjobid,omitempty" json:"customjobid,omitempty"`
+
+	// Starteventid accepted without effect; CloudStack's own use
+	Starteventid StartEventID `form:"starteventid,omitempty" json:"starteventid,omitempty"`
+}
+
+// DestroyVirtualMachineParams defines parameters for DestroyVirtualMachine.
+type DestroyVirtualMachineParams struct {
+	// Id the ID of the virtual machine
+	Id Reference `form:"id" json:"id"`
+
+	// Expunge whether to expunge it at once; without effect, as it always is
 	Expunge bool `form:"expunge,omitempty" json:"expunge,omitempty"`
 
 	// Customjobid ID that the job is to have, a UUID in lower case that no job has; one is made if left out
@@ -1504,6 +1649,30 @@ type QuerySimulatorParams struct {
 	Clusterid Reference `form:"clusterid,omitempty" json:"clusterid,omitempty"`
 }
 
+// RemoveNodesFromKubernetesClusterParams defines parameters for RemoveNodesFromKubernetesCluster.
+type RemoveNodesFromKubernetesClusterParams struct {
+	// Nodeids the IDs of the nodes' virtual machines, separated by commas
+	Nodeids References `form:"nodeids" json:"nodeids"`
+
+	// Id the ID of the Kubernetes cluster
+	Id Reference `form:"id" json:"id"`
+
+	// Customjobid ID that the job is to have, a UUID in lower case that no job has; one is made if left out
+	Customjobid CustomJobID `form:"customjobid,omitempty" json:"customjobid,omitempty"`
+
+	// Starteventid accepted without effect; CloudStack's own use
+	Starteventid StartEventID `form:"starteventid,omitempty" json:"starteventid,omitempty"`
+}
+
+// RemoveVirtualMachinesFromKubernetesClusterParams defines parameters for RemoveVirtualMachinesFromKubernetesCluster.
+type RemoveVirtualMachinesFromKubernetesClusterParams struct {
+	// Id the ID of the Kubernetes cluster
+	Id Reference `form:"id" json:"id"`
+
+	// Virtualmachineids the IDs of the virtual machines, separated by commas
+	Virtualmachineids References `form:"virtualmachineids" json:"virtualmachineids"`
+}
+
 // ScaleKubernetesClusterParams defines parameters for ScaleKubernetesCluster.
 type ScaleKubernetesClusterParams struct {
 	// Id the ID of the Kubernetes cluster
@@ -1691,6 +1860,12 @@ func (a NodeOffering) MarshalJSON() ([]byte, error) {
 
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
+	// AddNodesToKubernetesCluster Add external nodes
+	// (POST /client/api/addNodesToKubernetesCluster)
+	AddNodesToKubernetesCluster(w http.ResponseWriter, r *http.Request, params AddNodesToKubernetesClusterParams)
+	// AddVirtualMachinesToKubernetesCluster Link VMs to an ExternalManaged cluster
+	// (POST /client/api/addVirtualMachinesToKubernetesCluster)
+	AddVirtualMachinesToKubernetesCluster(w http.ResponseWriter, r *http.Request, params AddVirtualMachinesToKubernetesClusterParams)
 	// CancelAsyncJob Cancel a job
 	// (POST /client/api/cancelAsyncJob)
 	CancelAsyncJob(w http.ResponseWriter, r *http.Request, params CancelAsyncJobParams)
@@ -1703,6 +1878,12 @@ type ServerInterface interface {
 	// DeleteKubernetesCluster Delete a cluster
 	// (POST /client/api/deleteKubernetesCluster)
 	DeleteKubernetesCluster(w http.ResponseWriter, r *http.Request, params DeleteKubernetesClusterParams)
+	// DeployVirtualMachine Deploy a VM
+	// (POST /client/api/deployVirtualMachine)
+	DeployVirtualMachine(w http.ResponseWriter, r *http.Request, params DeployVirtualMachineParams)
+	// DestroyVirtualMachine Destroy a VM
+	// (POST /client/api/destroyVirtualMachine)
+	DestroyVirtualMachine(w http.ResponseWriter, r *http.Request, params DestroyVirtualMachineParams)
 	// ListApis List commands
 	// (GET /client/api/listApis)
 	ListApis(w http.ResponseWriter, r *http.Request, params ListApisParams)
@@ -1736,6 +1917,12 @@ type ServerInterface interface {
 	// QuerySimulator Read the simulated cloud
 	// (GET /client/api/querySimulator)
 	QuerySimulator(w http.ResponseWriter, r *http.Request, params QuerySimulatorParams)
+	// RemoveNodesFromKubernetesCluster Remove external nodes
+	// (POST /client/api/removeNodesFromKubernetesCluster)
+	RemoveNodesFromKubernetesCluster(w http.ResponseWriter, r *http.Request, params RemoveNodesFromKubernetesClusterParams)
+	// RemoveVirtualMachinesFromKubernetesCluster Unlink VMs from an ExternalManaged cluster
+	// (POST /client/api/removeVirtualMachinesFromKubernetesCluster)
+	RemoveVirtualMachinesFromKubernetesCluster(w http.ResponseWriter, r *http.Request, params RemoveVirtualMachinesFromKubernetesClusterParams)
 	// ScaleKubernetesCluster Scale a cluster
 	// (POST /client/api/scaleKubernetesCluster)
 	ScaleKubernetesCluster(w http.ResponseWriter, r *http.Request, params ScaleKubernetesClusterParams)
@@ -1760,6 +1947,18 @@ type ServerInterface interface {
 
 type Unimplemented struct{}
 
+// AddNodesToKubernetesCluster Add external nodes
+// (POST /client/api/addNodesToKubernetesCluster)
+func (_ Unimplemented) AddNodesToKubernetesCluster(w http.ResponseWriter, r *http.Request, params AddNodesToKubernetesClusterParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// AddVirtualMachinesToKubernetesCluster Link VMs to an ExternalManaged cluster
+// (POST /client/api/addVirtualMachinesToKubernetesCluster)
+func (_ Unimplemented) AddVirtualMachinesToKubernetesCluster(w http.ResponseWriter, r *http.Request, params AddVirtualMachinesToKubernetesClusterParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
 // CancelAsyncJob Cancel a job
 // (POST /client/api/cancelAsyncJob)
 func (_ Unimplemented) CancelAsyncJob(w http.ResponseWriter, r *http.Request, params CancelAsyncJobParams) {
@@ -1781,6 +1980,18 @@ func (_ Unimplemented) CreateKubernetesCluster(w http.ResponseWriter, r *http.Re
 // DeleteKubernetesCluster Delete a cluster
 // (POST /client/api/deleteKubernetesCluster)
 func (_ Unimplemented) DeleteKubernetesCluster(w http.ResponseWriter, r *http.Request, params DeleteKubernetesClusterParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// DeployVirtualMachine Deploy a VM
+// (POST /client/api/deployVirtualMachine)
+func (_ Unimplemented) DeployVirtualMachine(w http.ResponseWriter, r *http.Request, params DeployVirtualMachineParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// DestroyVirtualMachine Destroy a VM
+// (POST /client/api/destroyVirtualMachine)
+func (_ Unimplemented) DestroyVirtualMachine(w http.ResponseWriter, r *http.Request, params DestroyVirtualMachineParams) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -1850,6 +2061,18 @@ func (_ Unimplemented) QuerySimulator(w http.ResponseWriter, r *http.Request, pa
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
+// RemoveNodesFromKubernetesCluster Remove external nodes
+// (POST /client/api/removeNodesFromKubernetesCluster)
+func (_ Unimplemented) RemoveNodesFromKubernetesCluster(w http.ResponseWriter, r *http.Request, params RemoveNodesFromKubernetesClusterParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// RemoveVirtualMachinesFromKubernetesCluster Unlink VMs from an ExternalManaged cluster
+// (POST /client/api/removeVirtualMachinesFromKubernetesCluster)
+func (_ Unimplemented) RemoveVirtualMachinesFromKubernetesCluster(w http.ResponseWriter, r *http.Request, params RemoveVirtualMachinesFromKubernetesClusterParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
 // ScaleKubernetesCluster Scale a cluster
 // (POST /client/api/scaleKubernetesCluster)
 func (_ Unimplemented) ScaleKubernetesCluster(w http.ResponseWriter, r *http.Request, params ScaleKubernetesClusterParams) {
@@ -1894,6 +2117,163 @@ type ServerInterfaceWrapper struct {
 }
 
 type MiddlewareFunc func(http.Handler) http.Handler
+
+// AddNodesToKubernetesCluster operation middleware
+func (siw *ServerInterfaceWrapper) AddNodesToKubernetesCluster(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params AddNodesToKubernetesClusterParams
+
+	// ------------- Required query parameter "nodeids" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", false, true, "nodeids", r.URL.Query(), &params.Nodeids, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "nodeids"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "nodeids", Err: err})
+		}
+		return
+	}
+
+	// ------------- Required query parameter "id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "id", r.URL.Query(), &params.Id, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "mountcksisoonvr" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "mountcksisoonvr", r.URL.Query(), &params.Mountcksisoonvr, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "mountcksisoonvr"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "mountcksisoonvr", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "manualupgrade" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "manualupgrade", r.URL.Query(), &params.Manualupgrade, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "manualupgrade"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "manualupgrade", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "customjobid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "customjobid", r.URL.Query(), &params.Customjobid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "customjobid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "customjobid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "starteventid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "starteventid", r.URL.Query(), &params.Starteventid, runtime.BindQueryParameterOptions{Type: "integer", Format: "int64"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "starteventid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "starteventid", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.AddNodesToKubernetesCluster(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// AddVirtualMachinesToKubernetesCluster operation middleware
+func (siw *ServerInterfaceWrapper) AddVirtualMachinesToKubernetesCluster(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params AddVirtualMachinesToKubernetesClusterParams
+
+	// ------------- Required query parameter "id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "id", r.URL.Query(), &params.Id, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Required query parameter "virtualmachineids" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", false, true, "virtualmachineids", r.URL.Query(), &params.Virtualmachineids, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "virtualmachineids"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "virtualmachineids", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "iscontrolnode" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "iscontrolnode", r.URL.Query(), &params.Iscontrolnode, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "iscontrolnode"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "iscontrolnode", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.AddVirtualMachinesToKubernetesCluster(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
 
 // CancelAsyncJob operation middleware
 func (siw *ServerInterfaceWrapper) CancelAsyncJob(w http.ResponseWriter, r *http.Request) {
@@ -2492,6 +2872,280 @@ func (siw *ServerInterfaceWrapper) DeleteKubernetesCluster(w http.ResponseWriter
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.DeleteKubernetesCluster(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DeployVirtualMachine operation middleware
+func (siw *ServerInterfaceWrapper) DeployVirtualMachine(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params DeployVirtualMachineParams
+
+	// ------------- Required query parameter "serviceofferingid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "serviceofferingid", r.URL.Query(), &params.Serviceofferingid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "serviceofferingid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "serviceofferingid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Required query parameter "templateid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "templateid", r.URL.Query(), &params.Templateid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "templateid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "templateid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Required query parameter "zoneid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "zoneid", r.URL.Query(), &params.Zoneid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "zoneid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "zoneid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "name" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "name", r.URL.Query(), &params.Name, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "name"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "name", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "displayname" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "displayname", r.URL.Query(), &params.Displayname, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "displayname"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "displayname", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "networkids" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", false, false, "networkids", r.URL.Query(), &params.Networkids, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "networkids"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "networkids", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "keypair" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "keypair", r.URL.Query(), &params.Keypair, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "keypair"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "keypair", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "startvm" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "startvm", r.URL.Query(), &params.Startvm, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "startvm"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "startvm", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "account" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "account", r.URL.Query(), &params.Account, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "account"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "account", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "domainid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "domainid", r.URL.Query(), &params.Domainid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "domainid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "domainid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "projectid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "projectid", r.URL.Query(), &params.Projectid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "projectid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "projectid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "hypervisor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "hypervisor", r.URL.Query(), &params.Hypervisor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "hypervisor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "hypervisor", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "customjobid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "customjobid", r.URL.Query(), &params.Customjobid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "customjobid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "customjobid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "starteventid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "starteventid", r.URL.Query(), &params.Starteventid, runtime.BindQueryParameterOptions{Type: "integer", Format: "int64"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "starteventid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "starteventid", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DeployVirtualMachine(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DestroyVirtualMachine operation middleware
+func (siw *ServerInterfaceWrapper) DestroyVirtualMachine(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params DestroyVirtualMachineParams
+
+	// ------------- Required query parameter "id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "id", r.URL.Query(), &params.Id, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "expunge" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "expunge", r.URL.Query(), &params.Expunge, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "expunge"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "expunge", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "customjobid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "customjobid", r.URL.Query(), &params.Customjobid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "customjobid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "customjobid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "starteventid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "starteventid", r.URL.Query(), &params.Starteventid, runtime.BindQueryParameterOptions{Type: "integer", Format: "int64"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "starteventid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "starteventid", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DestroyVirtualMachine(w, r, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -3716,6 +4370,124 @@ func (siw *ServerInterfaceWrapper) QuerySimulator(w http.ResponseWriter, r *http
 	handler.ServeHTTP(w, r)
 }
 
+// RemoveNodesFromKubernetesCluster operation middleware
+func (siw *ServerInterfaceWrapper) RemoveNodesFromKubernetesCluster(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params RemoveNodesFromKubernetesClusterParams
+
+	// ------------- Required query parameter "nodeids" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", false, true, "nodeids", r.URL.Query(), &params.Nodeids, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "nodeids"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "nodeids", Err: err})
+		}
+		return
+	}
+
+	// ------------- Required query parameter "id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "id", r.URL.Query(), &params.Id, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "customjobid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "customjobid", r.URL.Query(), &params.Customjobid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "customjobid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "customjobid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "starteventid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "starteventid", r.URL.Query(), &params.Starteventid, runtime.BindQueryParameterOptions{Type: "integer", Format: "int64"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "starteventid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "starteventid", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.RemoveNodesFromKubernetesCluster(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// RemoveVirtualMachinesFromKubernetesCluster operation middleware
+func (siw *ServerInterfaceWrapper) RemoveVirtualMachinesFromKubernetesCluster(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params RemoveVirtualMachinesFromKubernetesClusterParams
+
+	// ------------- Required query parameter "id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "id", r.URL.Query(), &params.Id, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Required query parameter "virtualmachineids" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", false, true, "virtualmachineids", r.URL.Query(), &params.Virtualmachineids, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "virtualmachineids"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "virtualmachineids", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.RemoveVirtualMachinesFromKubernetesCluster(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ScaleKubernetesCluster operation middleware
 func (siw *ServerInterfaceWrapper) ScaleKubernetesCluster(w http.ResponseWriter, r *http.Request) {
 
@@ -4337,6 +5109,18 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 		r.Post(options.BaseURL+"/client/api/upgradeKubernetesCluster", wrapper.UpgradeKubernetesCluster)
 	})
 	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/client/api/addNodesToKubernetesCluster", wrapper.AddNodesToKubernetesCluster)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/client/api/removeNodesFromKubernetesCluster", wrapper.RemoveNodesFromKubernetesCluster)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/client/api/addVirtualMachinesToKubernetesCluster", wrapper.AddVirtualMachinesToKubernetesCluster)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/client/api/removeVirtualMachinesFromKubernetesCluster", wrapper.RemoveVirtualMachinesFromKubernetesCluster)
+	})
+	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/client/api/listKubernetesSupportedVersions", wrapper.ListKubernetesSupportedVersions)
 	})
 	r.Group(func(r chi.Router) {
@@ -4356,6 +5140,12 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 	})
 	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/client/api/listVirtualMachines", wrapper.ListVirtualMachines)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/client/api/deployVirtualMachine", wrapper.DeployVirtualMachine)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/client/api/destroyVirtualMachine", wrapper.DestroyVirtualMachine)
 	})
 	r.Group(func(r chi.Router) {
 		r.Post(options.BaseURL+"/client/api/startVirtualMachine", wrapper.StartVirtualMachine)
@@ -4383,6 +5173,84 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 }
 
 type RefusedJSONResponse ErrorAnswer
+
+type AddNodesToKubernetesClusterRequestObject struct {
+	Params AddNodesToKubernetesClusterParams
+}
+
+type AddNodesToKubernetesClusterResponseObject interface {
+	VisitAddNodesToKubernetesClusterResponse(w http.ResponseWriter) error
+}
+
+type AddNodesToKubernetesCluster200JSONResponse AddNodesToKubernetesClusterAnswer
+
+func (response AddNodesToKubernetesCluster200JSONResponse) VisitAddNodesToKubernetesClusterResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AddNodesToKubernetesClusterdefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response AddNodesToKubernetesClusterdefaultJSONResponse) VisitAddNodesToKubernetesClusterResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AddVirtualMachinesToKubernetesClusterRequestObject struct {
+	Params AddVirtualMachinesToKubernetesClusterParams
+}
+
+type AddVirtualMachinesToKubernetesClusterResponseObject interface {
+	VisitAddVirtualMachinesToKubernetesClusterResponse(w http.ResponseWriter) error
+}
+
+type AddVirtualMachinesToKubernetesCluster200JSONResponse AddVirtualMachinesToKubernetesClusterAnswer
+
+func (response AddVirtualMachinesToKubernetesCluster200JSONResponse) VisitAddVirtualMachinesToKubernetesClusterResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AddVirtualMachinesToKubernetesClusterdefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response AddVirtualMachinesToKubernetesClusterdefaultJSONResponse) VisitAddVirtualMachinesToKubernetesClusterResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
 
 type CancelAsyncJobRequestObject struct {
 	Params CancelAsyncJobParams
@@ -4529,6 +5397,84 @@ type DeleteKubernetesClusterdefaultJSONResponse struct {
 }
 
 func (response DeleteKubernetesClusterdefaultJSONResponse) VisitDeleteKubernetesClusterResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeployVirtualMachineRequestObject struct {
+	Params DeployVirtualMachineParams
+}
+
+type DeployVirtualMachineResponseObject interface {
+	VisitDeployVirtualMachineResponse(w http.ResponseWriter) error
+}
+
+type DeployVirtualMachine200JSONResponse DeployVirtualMachineAnswer
+
+func (response DeployVirtualMachine200JSONResponse) VisitDeployVirtualMachineResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeployVirtualMachinedefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response DeployVirtualMachinedefaultJSONResponse) VisitDeployVirtualMachineResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DestroyVirtualMachineRequestObject struct {
+	Params DestroyVirtualMachineParams
+}
+
+type DestroyVirtualMachineResponseObject interface {
+	VisitDestroyVirtualMachineResponse(w http.ResponseWriter) error
+}
+
+type DestroyVirtualMachine200JSONResponse DestroyVirtualMachineAnswer
+
+func (response DestroyVirtualMachine200JSONResponse) VisitDestroyVirtualMachineResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DestroyVirtualMachinedefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response DestroyVirtualMachinedefaultJSONResponse) VisitDestroyVirtualMachineResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -4968,6 +5914,84 @@ func (response QuerySimulatordefaultJSONResponse) VisitQuerySimulatorResponse(w 
 	return err
 }
 
+type RemoveNodesFromKubernetesClusterRequestObject struct {
+	Params RemoveNodesFromKubernetesClusterParams
+}
+
+type RemoveNodesFromKubernetesClusterResponseObject interface {
+	VisitRemoveNodesFromKubernetesClusterResponse(w http.ResponseWriter) error
+}
+
+type RemoveNodesFromKubernetesCluster200JSONResponse RemoveNodesFromKubernetesClusterAnswer
+
+func (response RemoveNodesFromKubernetesCluster200JSONResponse) VisitRemoveNodesFromKubernetesClusterResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RemoveNodesFromKubernetesClusterdefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response RemoveNodesFromKubernetesClusterdefaultJSONResponse) VisitRemoveNodesFromKubernetesClusterResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RemoveVirtualMachinesFromKubernetesClusterRequestObject struct {
+	Params RemoveVirtualMachinesFromKubernetesClusterParams
+}
+
+type RemoveVirtualMachinesFromKubernetesClusterResponseObject interface {
+	VisitRemoveVirtualMachinesFromKubernetesClusterResponse(w http.ResponseWriter) error
+}
+
+type RemoveVirtualMachinesFromKubernetesCluster200JSONResponse RemoveVirtualMachinesFromKubernetesClusterAnswer
+
+func (response RemoveVirtualMachinesFromKubernetesCluster200JSONResponse) VisitRemoveVirtualMachinesFromKubernetesClusterResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RemoveVirtualMachinesFromKubernetesClusterdefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response RemoveVirtualMachinesFromKubernetesClusterdefaultJSONResponse) VisitRemoveVirtualMachinesFromKubernetesClusterResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ScaleKubernetesClusterRequestObject struct {
 	Params ScaleKubernetesClusterParams
 }
@@ -5204,6 +6228,12 @@ func (response UpgradeKubernetesClusterdefaultJSONResponse) VisitUpgradeKubernet
 
 // StrictServerInterface represents all server handlers.
 type StrictServerInterface interface {
+	// AddNodesToKubernetesCluster Add external nodes
+	// (POST /client/api/addNodesToKubernetesCluster)
+	AddNodesToKubernetesCluster(ctx context.Context, request AddNodesToKubernetesClusterRequestObject) (AddNodesToKubernetesClusterResponseObject, error)
+	// AddVirtualMachinesToKubernetesCluster Link VMs to an ExternalManaged cluster
+	// (POST /client/api/addVirtualMachinesToKubernetesCluster)
+	AddVirtualMachinesToKubernetesCluster(ctx context.Context, request AddVirtualMachinesToKubernetesClusterRequestObject) (AddVirtualMachinesToKubernetesClusterResponseObject, error)
 	// CancelAsyncJob Cancel a job
 	// (POST /client/api/cancelAsyncJob)
 	CancelAsyncJob(ctx context.Context, request CancelAsyncJobRequestObject) (CancelAsyncJobResponseObject, error)
@@ -5216,6 +6246,12 @@ type StrictServerInterface interface {
 	// DeleteKubernetesCluster Delete a cluster
 	// (POST /client/api/deleteKubernetesCluster)
 	DeleteKubernetesCluster(ctx context.Context, request DeleteKubernetesClusterRequestObject) (DeleteKubernetesClusterResponseObject, error)
+	// DeployVirtualMachine Deploy a VM
+	// (POST /client/api/deployVirtualMachine)
+	DeployVirtualMachine(ctx context.Context, request DeployVirtualMachineRequestObject) (DeployVirtualMachineResponseObject, error)
+	// DestroyVirtualMachine Destroy a VM
+	// (POST /client/api/destroyVirtualMachine)
+	DestroyVirtualMachine(ctx context.Context, request DestroyVirtualMachineRequestObject) (DestroyVirtualMachineResponseObject, error)
 	// ListApis List commands
 	// (GET /client/api/listApis)
 	ListApis(ctx context.Context, request ListApisRequestObject) (ListApisResponseObject, error)
@@ -5249,6 +6285,12 @@ type StrictServerInterface interface {
 	// QuerySimulator Read the simulated cloud
 	// (GET /client/api/querySimulator)
 	QuerySimulator(ctx context.Context, request QuerySimulatorRequestObject) (QuerySimulatorResponseObject, error)
+	// RemoveNodesFromKubernetesCluster Remove external nodes
+	// (POST /client/api/removeNodesFromKubernetesCluster)
+	RemoveNodesFromKubernetesCluster(ctx context.Context, request RemoveNodesFromKubernetesClusterRequestObject) (RemoveNodesFromKubernetesClusterResponseObject, error)
+	// RemoveVirtualMachinesFromKubernetesCluster Unlink VMs from an ExternalManaged cluster
+	// (POST /client/api/removeVirtualMachinesFromKubernetesCluster)
+	RemoveVirtualMachinesFromKubernetesCluster(ctx context.Context, request RemoveVirtualMachinesFromKubernetesClusterRequestObject) (RemoveVirtualMachinesFromKubernetesClusterResponseObject, error)
 	// ScaleKubernetesCluster Scale a cluster
 	// (POST /client/api/scaleKubernetesCluster)
 	ScaleKubernetesCluster(ctx context.Context, request ScaleKubernetesClusterRequestObject) (ScaleKubernetesClusterResponseObject, error)
@@ -5306,6 +6348,58 @@ type strictHandler struct {
 	ssi         StrictServerInterface
 	middlewares []StrictMiddlewareFunc
 	options     StrictHTTPServerOptions
+}
+
+// AddNodesToKubernetesCluster operation middleware
+func (sh *strictHandler) AddNodesToKubernetesCluster(w http.ResponseWriter, r *http.Request, params AddNodesToKubernetesClusterParams) {
+	var request AddNodesToKubernetesClusterRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.AddNodesToKubernetesCluster(ctx, request.(AddNodesToKubernetesClusterRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "AddNodesToKubernetesCluster")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(AddNodesToKubernetesClusterResponseObject); ok {
+		if err := validResponse.VisitAddNodesToKubernetesClusterResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// AddVirtualMachinesToKubernetesCluster operation middleware
+func (sh *strictHandler) AddVirtualMachinesToKubernetesCluster(w http.ResponseWriter, r *http.Request, params AddVirtualMachinesToKubernetesClusterParams) {
+	var request AddVirtualMachinesToKubernetesClusterRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.AddVirtualMachinesToKubernetesCluster(ctx, request.(AddVirtualMachinesToKubernetesClusterRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "AddVirtualMachinesToKubernetesCluster")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(AddVirtualMachinesToKubernetesClusterResponseObject); ok {
+		if err := validResponse.VisitAddVirtualMachinesToKubernetesClusterResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
 }
 
 // CancelAsyncJob operation middleware
@@ -5405,6 +6499,58 @@ func (sh *strictHandler) DeleteKubernetesCluster(w http.ResponseWriter, r *http.
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(DeleteKubernetesClusterResponseObject); ok {
 		if err := validResponse.VisitDeleteKubernetesClusterResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// DeployVirtualMachine operation middleware
+func (sh *strictHandler) DeployVirtualMachine(w http.ResponseWriter, r *http.Request, params DeployVirtualMachineParams) {
+	var request DeployVirtualMachineRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.DeployVirtualMachine(ctx, request.(DeployVirtualMachineRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeployVirtualMachine")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(DeployVirtualMachineResponseObject); ok {
+		if err := validResponse.VisitDeployVirtualMachineResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// DestroyVirtualMachine operation middleware
+func (sh *strictHandler) DestroyVirtualMachine(w http.ResponseWriter, r *http.Request, params DestroyVirtualMachineParams) {
+	var request DestroyVirtualMachineRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.DestroyVirtualMachine(ctx, request.(DestroyVirtualMachineRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DestroyVirtualMachine")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(DestroyVirtualMachineResponseObject); ok {
+		if err := validResponse.VisitDestroyVirtualMachineResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
@@ -5696,6 +6842,58 @@ func (sh *strictHandler) QuerySimulator(w http.ResponseWriter, r *http.Request, 
 	}
 }
 
+// RemoveNodesFromKubernetesCluster operation middleware
+func (sh *strictHandler) RemoveNodesFromKubernetesCluster(w http.ResponseWriter, r *http.Request, params RemoveNodesFromKubernetesClusterParams) {
+	var request RemoveNodesFromKubernetesClusterRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.RemoveNodesFromKubernetesCluster(ctx, request.(RemoveNodesFromKubernetesClusterRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RemoveNodesFromKubernetesCluster")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(RemoveNodesFromKubernetesClusterResponseObject); ok {
+		if err := validResponse.VisitRemoveNodesFromKubernetesClusterResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// RemoveVirtualMachinesFromKubernetesCluster operation middleware
+func (sh *strictHandler) RemoveVirtualMachinesFromKubernetesCluster(w http.ResponseWriter, r *http.Request, params RemoveVirtualMachinesFromKubernetesClusterParams) {
+	var request RemoveVirtualMachinesFromKubernetesClusterRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.RemoveVirtualMachinesFromKubernetesCluster(ctx, request.(RemoveVirtualMachinesFromKubernetesClusterRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RemoveVirtualMachinesFromKubernetesCluster")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(RemoveVirtualMachinesFromKubernetesClusterResponseObject); ok {
+		if err := validResponse.VisitRemoveVirtualMachinesFromKubernetesClusterResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // ScaleKubernetesCluster operation middleware
 func (sh *strictHandler) ScaleKubernetesCluster(w http.ResponseWriter, r *http.Request, params ScaleKubernetesClusterParams) {
 	var request ScaleKubernetesClusterRequestObject
@@ -5857,255 +7055,284 @@ func (sh *strictHandler) UpgradeKubernetesCluster(w http.ResponseWriter, r *http
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L2Lcts4tij6KyjdXdWPTSrU05JcXbfciWfGM53H2O7M3buTWwFJ0EKbIrQJ0LbSlarzNefDzpecwgLA",
-	"J0hRspN0z0xVqmJJJLAArLWw3uu3QcA2W5aQRPDB6rcBecCbbUzg7yDOuCAp/M2zzQanu8FqwBKC9C8D",
-	"Z3CH44zIB2LKxW3mkzQhgnDzakr4liUcnghYlojBauQMGs8NVr/8NsCBfmKAww1NBs4Ac84CigUJEyLu",
-	"WXqb4A0ZrAYh2TBXfyUfywTjAY5pckMS7MckHKwiHHPimCWI3Va+9zxmWfgSJ/iGhANnELBEpCxOWCjX",
-	"O3EGwTZLso0v4RmMPPlESuTsg9Vg7I3n7mjkeifXo8Vq4q087z89z4OHOK1PGxIepHQrKEsGq8GZ2S8k",
-	"GBLpDok1TW44YnKNIdtgKp+6fP36Ov9MYc5gTMb+BLsneBS6Uzxdugvshe4o8oJJ4EXLcDzK39hisS5G",
-	"IUm4ZRQ2cy3Elq+ePRstx0NvOB6OvNV8Op08k0+JINSr95zBGnOcJExgCTbP1wKg+POlPw39iUuWfujO",
-	"QoJdvPQDl8wmo7k3HU/w4mTgDOgWh2FKOJcbmM9X/kEtzJv78ymO3MViMXZn8/HCXUSzEzdcBKOIeNib",
-	"LsigjCZ3JOWUqV1ZRtPoZBItXH+2PHFny3DuLibzuRuOZ7NoNF1Mpnhqe1njzt1oOJkM5b5tsDyT4vQ3",
-	"ZMMAw0feeCqBLmGb/KTwTcMwWoxD7LujxThwZ4Qs3QWZBu58Ec7G0WSMF5PJwBlwkt7RgLAoIilNbuDV",
-	"eXSCZ9E8cE/m4cid4dHMXUyCmbsMxiPPH4+W3glpvqpB4Rscx/JX+pEMVmNnwAUW8ofLLElocjNwBoJs",
-	"tjEWRMEZzgMS4pF7sjiRGz1duj4+mbvTOV5McThahJNZ6R09y9/yrUNydySV01RkON7gYE0TuV1Wcu1F",
-	"LSGJiSDblAkSKPowNEP5Nsa7ComzkLijJZ4Es3AReZMnIZc1VtSaT9yC9+vdVp4BZ5IbXNFNFmPBJMuD",
-	"ySbT2TLyZ74b+eOlO5uEobuchzPXX554/nyMydyf1AnCG46G3nAkgaA8lCulAY7jneRdFYgoN5RZ/upB",
-	"YiuOK18XWC6/1pgu5zJIHmMusm1oP5flarI057Jn3xMawKmHRKIlbIF8izyIFIfrYMs0s/vlvTO4wYLc",
-	"451Z8ng2G45nU7Nz4WzkzXziuzMyGruz5Xzu+vNJ4M6D+cwLfHzihVH3zpEIZ7EYrESaEUnGQfGkN155",
-	"o5XnmX++ItwN5rdy+QDJbOgNveMIuvMa4iRgSYjTHd2qfRApjiIa6MvnzxnhQhKb+njBWQyn8um9jYwz",
-	"TlIFGZ4HCzwl7tQfEXcajrC7iCYLd4Kn0SyS3GQ01s9rsAw53m30VMEt13T8kSXq7E78JSbT5cINQkLc",
-	"WTgL3eUsXLh+OAvGy2jk+8FYP69HlX+OANgnGOTTp09wcJqb1MULzW6QfqIuZtS4kV3GqD7UxrGKC38M",
-	"n/iWSEIZe573R+Fntuv/D8DjejMmcy2Pveni32zq67KpzybPfBkx5nfLVD8BQ9ziFG+I0bhybvVbTZ2Q",
-	"7yIWIbEmSD+E7teME5QSzrI0IFwqGpJTniKcMLGWmscaJ/CGpEaSfsMR5ShiKUoZEwhWxyXaygn+JyPp",
-	"rhAJDCDOgAdrssESIr0JXMjDHEjgg4wLtvkr8y9eNEG+eCEBEADAr8yXcwuG1viOOAijn3++eIFogmJ2",
-	"T1IUYE7U0wmDh9eYnyJ5LVCONjgkiEYoJpFALBMtICtgfmU+DfeArbinDWYJ68ULs9HqufZ9Zkm8q+4v",
-	"u08QeaBccLQmKWmBNOf3ZTD/IyXRYDX4f54Vuvkz9St/dkkikpIkIAA+5ZckyFJO70hzBTgIyFaQEN1T",
-	"sWaZQCSKSCBOJZwpbKfcVX0D2cGjPM3Ht2ykz1hMcAKg3JLdPUvDJhhbnAqzjXLYU8C7X5nPUfmnYBM6",
-	"8Au5kwuWX5fGcZCcErEUxeSOxC3gGhi6z1ye2FkcNyGVs+MSRTjofk0U+ahzBkCL02eRBDbd5WSIkxAl",
-	"TBTYwO7bdlYOp5lf165KHvNaM01llGGJIIot4O02pgFc6c9+5XIFv5UGo4Js+D5selUafvAp5/o4TfFu",
-	"AEypukOajSPDx9HFC478HTBYOCEHYcVuzRP8F+/9UH7xg7x/SPou87zxvPGE+fDDxYtTNRrlSBtoHKRe",
-	"lacvFaMhuhCI3ZE0pSHhqHkr2Xe8MufAGTy4QcyykAsc3LopibUoIg/mSg35uu1pTiUBrgbT4Xg09AbA",
-	"u28sFKiES4Ph8hkHRSnboNEpogIlhIQcvgaF3g42jNyXO7yGmXF8kQhyQ9LBJw3aFRgM6uCl7B6QGGvQ",
-	"sEAbxgWaeZ4jN9sdAUHiOM5ZiHywBnsH3HpZj4A9Zb+SQOznz/rBdgateB5OibxW9NOKMztAtu4IbQhO",
-	"OFJEaV2ReutoZs0FTsW55G629bRya7BaXkm807dKxtv2HGYA/lkDMmLpBkvNhyZiPi3EO5rv9SdnYBQp",
-	"4BqXJMo4CXuwHG0yVtwHx6Rh3a0oaJykKUsDMGIsl8ulMyh9MZ2M9GdBHiS4P4MaI0+RPJAgEwSdvblA",
-	"Adts5JnZp0NhBm9sKOeSReViFYJNyTIa/kS5kMIvnEqvkzyXQJ0l/N5sVvXwrtcESSE2A7lKImS+qhWa",
-	"eiMUpCSUx4JjLimL05sEi0wi39SboQ0RaxY6aDrx0AZvEd8lAj/Iz6MS+CxFWXKbSBS4eCF/HOefzY6w",
-	"FO4fSbViTbm5mBw08yYS8UMssC8FLAnDOhNCblDI7hMHzSaeus3AOo2I1NLQbDKSr0nc5HyI5DJvyc6s",
-	"Uc/6DUfmiOGCB94B689PvthoQK4zjevy723KtiQVVKGdktn2ELuUCkFCDHCaUsL1tfw/UnXRUmHz1pe/",
-	"01TO+Yue5X3+GPMlYUs+biB7Drp/E779wCXkvuQfqcHhfKEFAqbvX+WVJKAmMPAinKLkRShMd2mW/CD1",
-	"WP03WM8f3pR2ZuQMNjSpfVPdOv3qHkJ7ke4us+Tz7lRzP7b0ucLl5olXZq8Dc2+0GkOAISPcduyUY75L",
-	"AtsISsKkUnqU7IWrTcfIqC91qdBwe9vGlHVDDZINGuAp3D5EoYU2B+olU55t6RszRlOmlHiqRa367EpT",
-	"1bNxdaw39I4AEBxWBifmIE4klPKy9HfqBeumly+e5kIjSuIQFgmnSNVk/IBl/kmOYFuilg9tsxa3OdLm",
-	"erVQP2XZzVqCsZe44firN1CBYPnhlpb/vhPleRPn8Zbaoc8PB1CDFgJgzx0zVGbZszZrRy5CF3MnIJKC",
-	"gHmKsM8JWEBIUii2CQOzcUPKsW+EOscjKJ8KxPHOinv9aBRw8DDUpUJJgQp9nwJb1WfbPPKXFVJQOUhv",
-	"o4NiJj9qhuRIoYI4IGY7IL2wNJcH9Db3xGh4qIrYLahbMJinPbWYJDdi3XzvBsQBLpB6QClN+rUmmvU9",
-	"/ZzV2jGghU1WGSSYJcyy5OD8APZoTqDjUtpkXCCfIElk1svoiXndfnSUAryTI6XCxRw1c6SsoKPE0Ecg",
-	"Yek5Kz5KxvtX5lv4aJsNt44JhY21sR36p/2ikDFCwRZjfktC0APsmxxswk4OD3acMpQVLTSIMeddozOp",
-	"EWrs7ZT25MF8Krna+j1eeMl6bck3vLByNmAt+8/s8pCi977j9RVb295NuMCJ8l11j6H0tLpdHfssM/Zo",
-	"eUBvX4Kpdc9sdpoDtnJLpV4Z5dMdOdM2ZYHSkC2mj/ge7zjyrKz0V+anhIMnrRs5/sr8S/Vg+S1lWKjP",
-	"6KH7NY2JZHCUI5qgbcpuUsI52IJAlpC3RBYEhIQkVNqx+TrCNCZhN7D2DVU8oyarYKRecUDn1vJMyy62",
-	"7aBXXoODRmXQxwXAG/xAN9kGvN0bmqi/PdtCNhAlt5EbTNI75TbrRkf1nMJHyrW9RqIMFSUhTW56opw5",
-	"tiVuCOdWS6q54aR+BYoplhdCxFLJ+xFGMU1IVRakAq0xRyQJSYi+ZVmKyIMgibyFvrNNzQXZtqhE8JNc",
-	"p5xzG8vrhSaIpaG8cSTCCLA6wtKzJGTqPr7HHPnkJksqiMMbUCZwTmpXmnD2ku7+yvwrQbY24c74PLsP",
-	"Tz7V5+KoXZnF3eSU3IQln1aJueagqMunzhTqJFvcCYallgmg6xq26TPyp1/1T819AF/UURqNufmP0WfU",
-	"rE+ryxSRsM/XOLER0prdK6Vemai0SdmE0JIU3bMsDpXEJw+zupF5oGuHxJhmCbdKihv8wK1+CM2WULE3",
-	"2uGjgjOt/IkmLWMpttZ/rBpKmxU2MMwZPLg3zJVfuvyWbl2m/RUuRNpKVQRCWz45g+fySo0NcmircQMp",
-	"A3jKoGZZ4etCuasMbLENuFtGsxHKc5ZE9CZLSR7x0wqieZKbJx8NZvuIVlCBBxSRHM8V1rbCC493OiA6",
-	"yblq/G3Avmd02wJeaCtyTeBBgm6IvKTXUs5ui36Ca+bn6+dg1BGCpPLd///du/C36SdX/jc2/12r/1aV",
-	"/375z/dylP9osPGaN1P/GGrh+gVEtPXecxUA9+g9b+z2vnGtu62Mx3bpASt/UW4dVowuYBvwFiXsfoj+",
-	"IZ8rQjnkFqHbhN1LnVqfVcrYBq7HhNyjty+5owJpMikkZ0Iq3IV831AGc6eHnXmCzdfAhdN0J9kpCNlw",
-	"IyRMOAq6lEQZxzGYMdCGpcTKb0t5EXtPoXFxfHIGUvJvlcR4CdaQnUrgQEEASOWVRjniDOE4JTjcWS1k",
-	"kiELlpINu2szlshHlFySX0vq+dDR9rOUC3l8N0z93ffm/ongO5rcvJKiRv3y1pxe+1Rfwb0ByAmb3sPn",
-	"C499agS9tUmXtZiKyoIDdRo9V2UCFooz7FhYEd3wyWQU7OHp9CMpRu4rL//K/EJcPtWiMgRBJORBuCpy",
-	"hKGUBCwNXThdHCuy1NFAqYkv0aqFxoDyprQYkfJAlobYqijxMZc8eIQtV1DZwV3fnIoRxSjW8Hwu+8k1",
-	"T72RVejpGFlu+1+ur9+gXJxueV051u1EzdF9ysoWzWI/C695qwsMhi8ZBrRWTzZbsctD4MyBddpsrbPb",
-	"Y7kaV0DnweerKO9leWNsl0rZ9S/ZeBhShRNvKmvYGz0waEQNSI3vluwUYpMkBEtEfsH187E2wb3TsRoH",
-	"mCIrpkN2n/DcomyO02qZTIM1vbNdaProgVSsV9Oh9r69Nv013m5JQsJ2C19vI2wPa+Hv0/K4HyoIDbL7",
-	"Pe6IJSDy4tWfXjvoH2eXrxBL0fnl5evLFncy6WOhhunRVbAmYRaTsOHDD2mIqHAQjbQoFNI25xiEd3XP",
-	"WEdhGLf0GeFkV7KhqpiWlHRNuMetk9ti1bBrHMpPScPiA6LRhvgs3IHN7xveNandlNiQz+UJvVVJLy/z",
-	"vBmLlcuqkCiNJ3SKw3HQFQSTQUzR89ye39tfA9sAIbt7UK8Ist9Hn4WRyiAKSxHfcUE2/QJi8qlyL48J",
-	"Jq56ezpMWXWbVmGkUjtb4orv25jztd6wKoNu34Me22hzZXXOz23K/h6DlYD3rJKFHLYbD3p7qostst3m",
-	"9hUdsxoTZn60AU4v277kIoj9YKOiusB7Lb5webSLZTqFwii6NVt8wwEyRGfaXyDf/IYrI7oRlsDanYtL",
-	"jkkvMY894EDEO6TlmqYEM94fJdYh42qpYjbxDhdvdzbHTcGELBUJug+pwX6BuWqjVxMj0ozk3P8ey0s8",
-	"sQtG9bTFbihq/L6JIwfoM8aH0KAk8KD0ldT6cXKpILbcTukBYmHLZSY310FBlkqpBH1LBcKB4E7uNvrO",
-	"QVuShBA+oFBC3SS3dLslIbwAVC+QGgkiHHJaUm98J+lELiMXHuSziMkna2qrJH81HcI3mCbIJxFLiQ4W",
-	"fRCIJb2DE9SKbZy9iZAWq2MpJa4IUX2UnlByJVhVBHsFj72hi7lzoshbbI5tKfvRZlnr9Hi0Oiwq1UOs",
-	"urwuJgLSsc7PL+qLWMIiygVHuiLd4LkO94d+opyJ2S16V4b8BnagbncC+VisyQ4S8+xY2Zi5byjq3tmt",
-	"cxXp2bYZ7p6/+Zk3UUYZZROdyNEc9DDVs1zdpQu7SrFOz68uUJjSOwLWkJBsY7Yj9kjeTsUW8g6Lb2or",
-	"fYymy+4T2KrH67l9R+qn5e4frShsUx/r58ufmrhQYnhnby6sA4ogpMqQ2WbZaS6pmt+Y+TENkM7uJjlG",
-	"ypEVxjvI36GLFyuQJHWGXPEziE6sHL6gE4DeviwR/+EXeqm6TzurMaGCJWjtwpUIwv7cphjsMaymPGc/",
-	"PrNvXtss9dIIB9uyejDfdoot1Q+wEofCrYs3Br0OGXI/YMcMf0t2W0xbWPLV1V/AoimfADkoZjc3EASU",
-	"QPEr49PplsFL5Z56bWyV0E0VnD5THCqO9JumUlmqEQMWhyTNh6+IBPZArKOCJrQfruQBtA6ua2vYNkD9",
-	"Zr1e5Wm+/LHrkj0yPKMf1AcdmtXzWJTU6ItfHXKopSpG31F1jRA7f9QBbC3M0VpQoz8it81sncp6kvYT",
-	"dJCpUyUBl5gSxFnYEi3Zor8JnUzZ5yjLdUL2hMvqJwsrrUI5nzEB/siu4ftt71FTNGqr2WaRRNfESc00",
-	"elmV6qaCZsCaOsb+aFw+9sdc89V5++30/rltM5lKLX3J82MLxEUFl/4E97GPlg+GZq3qa2BLs5UZV5tq",
-	"fZDxunxP1bTTsvioOUBh4i70svwKaeKxVUGv6FNVBbtsS6/JZI9x0zfsIsfYik0500dZi602RksCRj7X",
-	"EbZjq1lyvx25eO2tKSFoD63rrTbvJ7N+ohTlbP9QF1evVdIsFRz5NMEpbcvCZf3o9pARW26xy7a4pw1N",
-	"ehk2VDi2UhFVtQ0sUExwuTxXNSK2hzgHktuhQ/fbs34HyskGJ4IGdwWiWTZAZ4tRwUkcFcF3eVnLvn7N",
-	"c8VqEEvRC8oN22m+nW23LBW8FjHXFqVnCk0EOFE3G67YE3Xgk6r9Y0mY05Ot8UFzbJTNGCfgXilb1Cyz",
-	"dNwr9QMwNFZQRwmrK9Da96m4FiqIXUbIgrW/78N8juHQejVPxaH1QknYB00fy6oNz+3FqsuBi804qhTT",
-	"pDs8n6MtC3kRTgmhdFJqAgcZTblYgetDe6t4vRincnW0oHY3q7aMdlzmdM+B+qgXvYbqoiaN+2bnbQj+",
-	"E+XibEt5WwQ1lALbUt47ZLqUul+HrTFWK0AmW6YTKpM30xu0PAfHClhjuDboijiFLvDysIPe8JXiH2wA",
-	"WgbshHA/dIdB1gHVfoiakm4XdN21+g+SMe1Qd0ywfwVXhv+aK6HfUups+4g15XdQ95raZ2pbXL2mXNeK",
-	"6oHjvbNu6nXrbItoHbwN8qrpoBPwjtLM/Y0TdrDbhm6D+r/ZHlilXt0bQhjNCld1GBs0L/H2PBFKMO/t",
-	"Y2qM8uriuc2lr5V/qICQRjggDY9+UQu5uzyhes7qiKmXT27xkUCotyUsvy06u1SD2XZJ6x/NNd1hgt2v",
-	"IsrdO8z9IqcsHCN23S+v8dyRDqlrpb19WbK6VqCpZEgGnfC8PHveBVBeQtoqPKkfe+xmL/N4vzH6yXKd",
-	"xvVSteonQ7tKyev6qLUK2PsCXfMK2f3ExpIFr2q300awMmhlFHMKOq7uSpM8bTyoUuj1eF/3varLrIu9",
-	"ohsiOLpf02DdsL+eIlXOS1fZwlL1uklYChtVi3y1Rvvls1jTF3ta/1hpyfuKF3Raj3vPaWPdtbSsI4oK",
-	"9rFu9wy96zNSa4pRORS5lJx3Q4SJxzYsLmIpyrEFNOSEaZTIiwffkB6hzMrAUehcNuw2pWN/1Ky0WUv5",
-	"AJwxg5nU3bx2aogFcQXdPAoj61VuC1CNIeKIwX5iCsX3lXk9YuiihG2DO9jTiCFX6zET8d7Vq0vlde2Z",
-	"jn3m/3tG0p3RW1U0dZvUCNV2Syn2WSwOVYwb+N01pg3VAdy9ifsw6uFJ++oFsEXZwOyXs38cxpRffAoM",
-	"UOOZhN2W2Pgi0F0bxDjgzpeLSIdsVlVoeR8j7JmweADmQ/XX3nn++2s790nzVxVn62vbM7YNy2qqrsVk",
-	"3O5jKZmNn7/5uVmRJyb4zlxtbEsSewhu3i2oPjx8rUoEyvHB5/KXj0fOcmiiJNy+GSdHBLLpjkV2hFXx",
-	"DQ+QbM/X7L6j+tsXiKjrI8VQrtqA0I97Ctbog8CI048EjuK08MIGsBSUcciVEWvSYvnmOhHtiNXyO6lB",
-	"0PiYM4vphopgmx134m0Ow7Kz8Di8fTphFH6z+cr2rm6bsjsKgYTJTVtymj3KuMVzcBYI1QjF8gJL8U1L",
-	"qiZf47S3fqhr+5ZIsZpkWMxjWWAN6UtoWWENxaZWEaiCi4VvY180RpMbH+PBK8pfPMaFVzNu2lGwNNUR",
-	"jrv6zdPLbadFKxKe5X5iyx4ppvOogOI/RJGtYqHFJAXo77v27zlWnXuefudaMFTedSwSLXxOAoHb0zfy",
-	"n4sYBrlFQ3AXWqMBN/vXcKi/soDRLLJzh+2u5afY4X6XQjWkoVRlgIWdqQzg14agEetJqTpETeasunZo",
-	"SyQE7aCAJco6tkLXaUYc9Cd5xyCWop9Vvw3ryXVFCjRjY8yMUuqNiSjw4649yOVzIIe+cMoUCdOYDdP7",
-	"3okxb19+Hnx5gtVCLAsWAgfrfRlcJswLgr8oR/lb/VswyANdM64KcR8gWMj3zG3bX0gon5l5u7zajjOz",
-	"hvjhytXUGpnoFs+ZILWUlNPc+t2ilgvRVkUT2xq15TwZERysCy4LudWqgimQ18HAwO1iAaPdIlrrMqlb",
-	"VPCDZ7ZWIgOab4nn035QXTzogfLDV/v25d6KSYFK8DB9wDelsF6StmBYXiXs8TkDVQSFEPqmHsCVJcXK",
-	"9QVre8FEQO2XVkzkPnuctUXgVPS3tsinn76o4p5hrecpX6k66DuBrvrpnwbiljHt4LLtAbvMtp9jk7tG",
-	"bQO67xaz7ZPvcOuQVliLIhc10B5b/aIOlx7PBsTP25sUh/2Nl5l6/unPeu/ANuhruTiWqI6mXPOoKg0t",
-	"XRoOt5BCrfUiqaWZ8/GEdtJj5jrUWlrv3X6szXRfYTBlM/3nT9k/+PDKVmPTs/7gQ3i0wbncB9+24OJ3",
-	"Xe5FVTlHLPl8akt3Yng1ZRt6IUAp3LY4J3sv/iNs1SYtbF/ME7aUFtDNQvrixhG+e8qNKLkXRlAVwpCE",
-	"JjHdZFxAbVqWCU6/BMQ6nZ4fnE9/IGi2JHi5R61mi3aTRe+jdPKG2JFu3WytPYm5yLbhIYz7IL/FEfdI",
-	"D+3e0XFP1b71tNo0Sb5RUxCtdjEa2GdrBHf21islH7A1JjwkVx2sEo2wrqMZ/MEZ6089f89s8x7M+Yis",
-	"c81xNjhU1a8fsZAjk9KfEIJDm8p0CKHHlP/sGO5uY/fBBbe8jfr2Z4VLRHxcLnj7CPudgI287ryPTqme",
-	"qS3Xu3Abllls2a+nJS57snlJKGoTICwidH4Eiq09aS53PU3giDTBKm0/ztfYrNVoSRFsTHiEx3Ff7Qab",
-	"w/G/WWLx4uA4Zqp9e3fC7FcK62gjMgl0rH3frdXY9s7fj820waDvYjt7OQvvcBK0JBeTIEup2N2kLNvy",
-	"48FvKUPI0sO4Sh0FqivL49DtUNuPoleIgMqgOZxkIb/mUXT6kbVRpx77CJIE8upBiKXzv5KvqkX7mNtE",
-	"vrM3FyDtS6mZkyAlAj42m8IBFIAeMFA+61qIrarYc5NgkaU2FW9L/2amME85yPDceKfKHuQ/6XS4Hyaq",
-	"8u/DlqZKCJVjQVCowaxVadZiX2C2wSe5DzSJLMb4a9UHV8hTONvioFJK8Rso26cufXA5cEsJUz58l7xL",
-	"SvUXddUkZGoFrqR4o/uzUw6dbBHm75IPfz6/Rs+CmJJEPMNb+v/qh37g1sDId5nnjec0/OH//K//rf7m",
-	"9CP5YaL+Nga/H37lLFFfqcWXH9f7I7/6ANHyeWdzf/cuiVi6QW9eX10P0V8kToNvqwz4GgqXSt3aWGB0",
-	"nQEHfSit45mcbhLoN+ED+XCKjOVGJWOoZvOg/bLhu0RuhZxGTg+/+0yskWmUUippq0dVw22IWLNQA6Z1",
-	"HxV/hFMoAw1H8z36/vsrs/bvv1+hWpt5U+/wQ75BHxzEIbsS+TutbWGOPsi/frjDcUY+oF8ZTdTvH9Tu",
-	"fnAQ/MTfJQhtSRqQRLgkCRg0wYSORGVV7RT95eXZc/fqL2cjhfIqHs0Q3Sn6EXMynw5VV5UfJZ3Bc3L0",
-	"D2dvLv52/l+rq/Pnl+fXfzv/rw9g8TCbRRMuCFYtdCukO1R78QpvCP/+e4hZKHZBbvoGi2ANIyCc7DSc",
-	"uNRcQNclhqxgwAmdU6NHfom3cmA5lMZy9EGKvXnA0y/e+6H84gflf1M713jCfAA8HaLvv/+JclEM3Ggu",
-	"rWdXxnfz3F+vXr9SO1suCy7Y1oWi+3KTHXV2OapWT0ghrqGrD7o7F+UoU0EYkn5UcxkKZx6TCLplOSiR",
-	"qIqSLI6H6AWWrCJm7BbF9JagD23N1j7oVZw/4M02JmYZeXLkhhmGY1R/bHqe5vhDNj4Bk9IbxsVNSq7+",
-	"/hPUXVc4fqq6WlA4OIhB30n0YPeJBD9vSyYJ3BCnfM3sLt8lwTplCcskbHkXcPWsggGjDzDBBwR9zAIy",
-	"RG9YHKMP/9NMcvhgCtwM0Vk+uSlcJgEqNEKtHqvyERAwCK1X5UogA0w16xCMmZ2RHFjH1usGYMAIzg0h",
-	"FHduyIJsQySP/lBJDUg1jNDRXNEm3LySuGhIYJ3mmW9LfauBEEs79Z3zLvnQSDr4YJhV6dYwqU24IEop",
-	"YKTE9IsvVWApwfMtRh+yTG75Bu8QjjlDPlFbCNpLgmMdJved01gjeOE/ADlz1NbXvQyQbvBeHQfqk5sl",
-	"VW7Clq7ryi5XHQSHG5q4LIl3ciXpbQkeyfxTxgSCZyS1Q9xoQLTjTF//6vZ2x0NPqqZprOURvnr27P7+",
-	"fojh5yFLb57pd/mzny6en7+6Ood3pOxERUyUsg5pAqWgqsFIPcK2JMFbOlgNJkNvOFGdEdcgVJVvwKDS",
-	"gROkTmZrXqU6dUoiQlkS0YRyyX7LCASoXZXATlFN2EiYit7SO/bdEF0oG7ghY02Np3kReZKE/F2iG+lB",
-	"EXioJe+zDNI6UU4/Dsqb3qKxY6hcBeKDVCQR837NkFqxpDhF0ZXa9FkSSmzGilXm6wSXgaNbXuv+yoo7",
-	"qW5sJNRMdw2tjEmi+xmrESU7l7wqkogpryud8IlpnKVkBQ0SSzmCOCXvEhVfxwVWEqhksKAAyIVWn0Vc",
-	"0DhGgpV6/sGLQ3RdMtabrllnMUlVAqKO7sCqmOi7xDQmXONQrUG11AvVugOcQK9biW+hqs9/Wqq+JIpG",
-	"znIMbVFReY7QECcHAFp8Oe8S8B7kfEMPrx+W5wK5RtADL8ZcH3v5hLRYqM5N7iX0DVBM1FGzleJX5Pmw",
-	"d4lkPZwQzYjlJ4UO0Hsbrl1ziqoddpF2pDBqOhnBbuh+fQrfFJ3nsVUXoaTMKl1B6yctwAxWv+xpiVWj",
-	"Kshchrt2sBosokUwXy6J6xPsu9Mg8F18Mgrc8WQyHc3JMvRnyxa1w3SHLhRekWZEK0n4oAwyG3serKDM",
-	"Q6myzXvozQRSCTCesefpZrlC94PB221MlZL9TOoDkEZm1trV+TePoZBLAOWx1yKsDYdB6bI2u0b3krRI",
-	"EpZShtqmyFeqGlvqEAiebaSIn3NQhXlS78M3EhMGsFPv5aMVttzoPNzOml/iW6mbG/TL659yE72m+7NK",
-	"GnGQpGmgHHxLUMySGymmsVQTuxRR3r5EPllT6NaeZ558w5GPg9thE9GbkPZA9nyMFbrbDBW3cOSfEMWk",
-	"/2Jb+CMkXKRs5yDK2VDFbKq/Q6L+hkBxqeY4pZhx8zcwFP1BoqeDAnnBUrFTsxCBvt1mQi+cJtrHqSS5",
-	"G3pHQJEEhek7uU8wUMTSG/miGp2bCoHKlvFdhV7NmlpoUtua2kmyYa9q60gpmO7tt4KTlrDK/1fX5//f",
-	"tTp2R7JXvFu9+Pny7Pri9Sv0rQmlVt/PoOELTmjgoCAmOD0Ficbsl3LY5eamty/1HaTun0hyUPm43lTY",
-	"TmM4K7YDQEoYdAdu2RLY68FBe7Bm92gjb1ZBpRRMqxtyijxHCZxgByvUH7hOBI3VasE+l0M6sgNnXAsF",
-	"cDrFY7DybPGRvUt7Vi7S2gJUN6pkh2iUQ9+yeZVQ5yfl67ZqVs5B0RuPXZsOt3/aZTUqKj3+0ursBX/s",
-	"xdXWit5yeYXa5PrIC+sKqNgUVTH3VcHm39f2tVCMisVV7jR7i/oOnQNekNy10kLIQjRgpJVcVtK+5Y5q",
-	"mXnPRdVSs7XIwyjY2kb5vz8Ph7e0trGCY5u92q/xgEmb/qaiWLvZdkXHPkHgRS1248RfYjJdLtwgJMSd",
-	"hbPQXc7CheuHs2C8jEa+H4xb4M39q59XSNVVypxDKy+fQhVgbeet4aUNL5bRNDqZRAvXny1P3NkynLuL",
-	"yXzuhuPZLBpNF5MpnrbshK3Lx+fj6Y06gns3px5wAltSK3dTMZiafGjF4Is9mkcneBbNA/dkHo7cGR7N",
-	"3MUkmLnLYDzy/PFo6Z200VYzSqfvDjWrtnTvVLNgoGOfoOAoz5JSKSnbftqTPE7RqHYX5ls1bnMnfSQH",
-	"Lxwq4XzqAqrSi6wJlV06qlTGPx6ibUoCtfuK+vt2hjF21XuatDnfqrX8jwFRIkoBopsSDELAIOOk2qam",
-	"a3ct/aROkYe+hY86ZrbZEu67HodQ6Udw5PLqRtPBajAdjpVpsZstmEi8WmcPnJL8rlCWFqojrPYvqFwK",
-	"7mD+ZzmD0rV+QBsmK4/WLZ4OVNh6NMNTe2VyBQGcSgqo9eAhyiDg1AZPKT7iwOMtVTLT8+uY1urtpwx4",
-	"xvCnG4R3qCgmfKJt41rhHC2tcFaSOdQOsvvEAjZ8g+M473BZckm2gFyElB0tQalgM/CbqMGOh6YUwvYE",
-	"5FBrdJayX0nQvYsqkERSdMLMC7zrxPUzx0O8R/kqxuwVkpKXmW2GpTQNgSYo9OIFBx+7KbZ4agzD4L0u",
-	"dbEFR18erpC/37E98jXzHB8cSp95SmjMcIh8HOMkUFcMRmt6s453CN9hCnGIheSeIIxUuRXDsfMFdYFq",
-	"JpNzmamKBIyDyEO3ocRom9I7CLvd4BuCUnJDuUh3vcAJWXBLUvNKlsaHgQCBsnAdKHH+6SAp4k0PAGeL",
-	"Ob9nafjU0Jhxj2VfGD1/dYGMWQNIrxcUQUIrLz2JAmOhh6/HHVQcjVEGH7dJIRGYxofT/9kVqpanbvTi",
-	"6wUH5nk/kmLD9pXJPFiYUIXDIm0w/4Yrd3lI+a1kSX/+8bQIDjLBTiSKSCCAy+bi2DfwCtd3kEAbFoJL",
-	"t4PByongpbqytHeNFnNzkeXGEq1xNETdNEv2rkbFY4IcwFoNSJXw8sPFpfwk9mirKhztr8y/eNHncTC3",
-	"QS8G+fzjjaYgN3amHVOpi0+ieej5s7G7nAYLd0pOfHcRzmbuHHtkhkfBiT/2Bo52da4GM38ULcMJcedj",
-	"7LnTaOG7y2ASuV40iuaRF83xaDQ4wAprNyS2m2LN+RcBDQFOoXYKVRrPE/gVAabCFV+y1RaANoy1KiSo",
-	"kr2WN0Kr2W2Vk+sAu+2L3CvWYqqlArqjNg21bVMd5D7fY6r150t/GvoTlyz90J2FBLt46QcumU1Gc286",
-	"nuDFSQslfgHDZC8vS65BMqSdo6jU+xIn9Rb7heheZUOSe0EsCthNGFdD6Pj6G9aqvxGcZNvjlMwW5a20",
-	"IvKwzZIbkq8oDwmys9CdgRd3CK0w4iMB/l2zT0U4nezTsEQvOgmiSeS5CzybudPIC1w8wp57gk+iSbTE",
-	"YzybHcASX9hJ9quyRAXT0SzRFO6oM8JYt6eSYN0QC+OD6F9UCrLkJZ8J6PgQcpRx4uShsDStxDabCDPA",
-	"7Bt6R4boOUAAYYZbWJcK9YT4KZu3KwfzAPeW6pSnAkMFg5jKCtO0hMV2u7vaFY1H47qtCxhEOv7S7Cwp",
-	"UkruiIm3T1OSCFQUssNJI9bKyS8ohQ7Ae0yHaYgJG0KSH7ynE+7ytdt3CQ7hqKivRtyWPc6qeSdV6oW/",
-	"737TbGIDPE+K5NuU3Ujd3kEjBK5rAlkCYx11WQFSbaxFgn4vYdD5S6P+rKXWDq4lTCvIO7w9mm/ICYvx",
-	"CqbxHAscs5uMNAO1qvu5nzHUT5mbiMM7pckAijmIxfJiV3GnLRReOsROMgftAmbimb+hQqgwWwgqF3QD",
-	"4eoSO6pSUin43/NW8O+/25xw8ioLdRPMg/wNqkpBUxooQM7ZZzWBgHJJOJQj8kCCTKiCyHZnjxSANnJ2",
-	"GOCJTRB9hYNbsgMDTI9Hjam5x6PKDtxP3qD8kgRZyukd6fM4YBhU+Nv7KCQD9nzuSirfT3QD2Dou5l8C",
-	"HeS1nwYQmlKkhivVMPTCZTQK3FHgR+40mBIlES39RTQOF/iEjKQmGWzkwyy9MXH5BSIM8ZYONbsYZpyk",
-	"w0IAG2rRY2jvHfB8E5byzivkVsm1KSesrwbjYEzG/gS7J3gUulM8XboL7IXuKPKCSeBFy3A8qrYuXw0u",
-	"X7++LinEPcOHf2X+NmWB5ugrD75RN6Jq8KC+Kf1uobTVYB6MognxsDufSPXb9z0XzxbE9aIZHgfLcO6f",
-	"nBR5+qvBEs+DBZ4Sd+qPiDsNR9hdRJOFO8HTaBbNoxM8Gg8ecZnUWnm2B/7yU50xVcqcVcamJwmtgoum",
-	"lEfxq+Lj3THBcaXdZ4+7Bvpz6rKXd0qE1D2S7VdKafCnoFB701Fzcs4g/x2IVTPsv/384/nlq/Pr86vh",
-	"859+vro+vxxePT/76VwKEQeddaMxasthC9Xj9GmOVO04i/R+l45Udy1tP9R9B3qvxITtliRSQFCu9vtc",
-	"SFhBbktIlfrgSCFe/SEReIj+RGPVpIFtfJqQIToHhxWACUl2qRQMEu1nfpeIFCccB+WQswjnbkGBBIlj",
-	"vgJykK/HzKTHwDfwK8S1yMclUFK0UcDrRNezQt2Qz2wghl1lZawhr0/DZvyQV8GahBnk+eShaPJrKXuY",
-	"FJXyD8+1siSfj5BKpLx49afX7xIkBZ7zy8vXl6cmlZUlIVKg0DRUshisGAqFYS4VNJKIIbIg5/PL87Pr",
-	"c/QtCCYSgA1LiYOUUS78zpHzteG0Y/vlxflP59fnDnr7cnh1fXZ5rf96/UZlHyo7vslCXGujuNqrfM35",
-	"kuXssFSdc2jSL1XIig6KLm8b9lkmEGcb4rNwh0jMyTeF7Y6lEhh5fLYlXZ9dn69KKUGUq/Rcle0EoeAO",
-	"8nf6lFkq/1b5gThJwDtvDuofZ5ev8jqYlOucpWIxpZ8gm6gNpFevX5wPz168gMNt+/3y/OXrtwA4uG9V",
-	"ujSkRFCOblRq9vfor69/HD4/e/X8/KdVsT33OCkldUrZHbD7zCCvT2KW3HATSWIiFJSprbKpphac3P5T",
-	"ZNyHKv1VkTUVDno3UE0q3g3KXeMAFKjlDJnxQNsSLk23kD11SxNNJG0nBz/CjjgqnTdLuSIQZSGEL8sF",
-	"B2xZTyVudpDJFrary+j6tEZW00K6M9YFYHLyTPP7NYvJKarekzohVaxJWzLDviiXJgyKBKpASM7lKLIw",
-	"zKtlPnj7sAlB2yIlnLEohl9Q72uBhOA0ppJLYCTnzK3B8LtkNYLrREHg560hUuGTQlx2kqtbQsF/Kgka",
-	"Ejfj2KyoUPRp6VYBulJlCrr2+YtSwb4cFZbaUzuKq8jwsqfyvKSEsyw1TV0PDxk7afE6WIF2UENfAy5d",
-	"LS7VDejx0W0nbdFtNkfyKUpYCfo0WNO7PX5+/cyTum/K8QWVpG/IujaJxUYgpAJtCG4N0A2zvAnLYUR6",
-	"0e6xf1IASSLSnW5v+ggI/5VtRiogsB8YX8nApLh2h+raZmMyBGacA21Wnul4NR7lVp4KumoPVJTF8S73",
-	"+4SQfC/x1OrhNvWxjcXnaexGymWIJ8Esmo3dGV5M3KnvEXeBpxN3Fsz8ZehFYwJmHCV7rAZSWlHyH9G2",
-	"tnk4ihbYC9wJ2HXAzBZ6xD0JxtHUX+ClsrWVuHzv28K8k+c7bVjpW83YbBEFuq7fINeaCsdFqxGiXIVT",
-	"H/hRdok9NgmFehUTlGFRShx9MoPFQXYKS2xCt83CUoKs5tpoGCasKoVl4t9TRMhXiADpTk2saS3Hemod",
-	"WwuwzmlNPvllliRU1RkA3b1dshUHgmDJRnCqiQhSQaqGv3zuPIR/X+S/y4sc3tAVLW0zmseeBTmdHcTJ",
-	"m4S6x1Gtn/oSfD0o+KQt8qWbuzdzQff7GpqpslrhLfcH7vA9dM1+LK83NbG+Aus+PJ0WMqxpOZrY1CST",
-	"ip1J4DgFgwJO4VGVdPKxPXI4T6b+MsnTMQN/hKUfgg4pKi6I0XAygvJnxS0M3Ry9Nj++KrLByQYnggbF",
-	"yXZeHU/HmL+SDlL4k7lBKENddsWk/QUgHIsqMrr2Fiq+w6giyhPbM3GdM6VhLHwyOzmZurMgWriz0cnc",
-	"XSwngRtFnoej0CcLopsumloeqnmnWyCL+6NuK+leXL1WzxoR/VI32NzQpNSKaQxfmA4XY2+6KCqF5K1B",
-	"6xij8WxUUgCKSt56z7hp3Ad9kXWUr/5pjXVxi/fHXhYN1tB9a5jz/hK3hoWJH3CB2Fpb77k16jUEuKMr",
-	"V300juu3L/fdHI1pD7ouLI3Vv9BlYa0o0C7l1wFtyvgFK+Ub1YzyWKn/D883a3UhWphlowW65JAV/lK0",
-	"ZBt7nuf045+l/vHGBFTuUr8ajFHAUsIdNEZ//rFZE968pCwnPYtjlLvZ5wOYnvbFF3nTevNVuau9+c7K",
-	"Ug1OmYb45uFGa31JYWAIM/z1LBBS8aj1/jfN/g9lpHWy6eaeOQZ8CfbZ4Gb9Q0gtDTv2sE5bv4xHGVnq",
-	"IBzERputgL4QF22U72oRs3kLpNyx1ek+1SVJEyag6ClEorAblaOiqkGrYnHbGKLhDH1Z18wPXzR/9KpN",
-	"p4B6045+B/VI01BtEqtd6Eqw7ZaEp+hNSrj2XymFphyPIg9Apzh1+UcPtiLZmqn8DjQoaymVL1MVpV9h",
-	"QltVv1KUS7MBx5NYWRt5TV/L7NrqhZVauU7gVk0jdA4dvSNJT0ZR5H9bEtabrc1q7VT+bYX8o1sh8zZy",
-	"h8lDtatgjzJZu/y+hFT09mVZDnpbg8AuDuUtkPYIQR91G3xtNavYGv0WOUeNfZB003FBfMHLod57q0sD",
-	"lL+Pnuxyb2V7hQWyYqVsCz0p/d4ee/JPoYACYtq1TtVk6xdLi7mSJapLJexZXdPaCq6ar2iwpNKxrdyi",
-	"raUjmx5FPw+N1Q5V4wDJu5kV7OGX4FAfNUfooavZMjzb2NRnyz6t8rSOpNN/sXYD7WXBVUwoiKj3mIq8",
-	"VGkRuO0gLNCGcYHmnuq7pdsFqa5EmCPOWKI7SuSn4UCEfJ4ktFPhnVvMOQm7hOGJZ98yCdwjgsoeL6jQ",
-	"5I1O+FW1qg2d6Bh31eSDQsSIKtO++k2todSjIYtFJSfv31l4XzALj3Aub7zVwJPkPSr1lpFqCThSTuEI",
-	"TcXekGyYK59wR0s8I74XjPAJGOvIVvEOwPTu3TF1/mKcuKZdgLIApnt31lx+umr5IfMFa8Y4ce82/Okn",
-	"m43qkwGauDgJXdPQ4XNPqZpduJSz7smKFxuTlRiLC61x3LyS5SHj6durMWRC7t281qx+dkuSUGmpv5V1",
-	"2/JCqs+9PzgDVLVtVRd6jU9VGrTd47x/zz8Vx8pDFjsx7w/J2OBGSlOWKg43k1clfNbOE4tlCloOqmyz",
-	"n7c3KZZYpRu4mM5VxpAL3aukRFFjpDBN/l2973aJx46PwNXegvHfm6Lc3kzlJxCC/6Ga55ncSynxIMH2",
-	"5iMDFVX6E1nF4Ks1u9fpq+QBNHddzLjWn8iBZ6AhZdnfucZFkzUlHkupjkWCJKrvay4Nq4aQ/FblP9oq",
-	"49QgfmQMqbL6tZRqf4y588saOR+t7wL01l4nJo6CpIPVL++dQYDjWHlZ8xX23qhCgc7PVFd2VP2eoJ++",
-	"KhE4nS0jf+a7kT9eurNJGLrLeThz/eWJ58/HmMz9CSw7AdI/DpxSuHkuPU2CWbiIPOi1yEI+WE3k1uJQ",
-	"0th1Cj2NDgXxbnMsgP3ngVAbJWo0TQRtC8xDc5RH5yD9/+8VMuzmcDUm8QTcTsrANv7zJD1u7A2x20sl",
-	"Xqle3djUTXdQqjbUQVw5yKBTY0xSsa8Jzipv4QatMmu9Jbije0Pyd4k82rD43rzWcF/LqTm0rS3ioYbo",
-	"QveQRN/mRVzfvkTQofY++a4oas7pR/IukZevmkDVNlOTmmrxul2lLZW4ZSf/XQny0JYs8pJSGmA1bP5f",
-	"qKVKW+eiNb4jDsoLqGtnQhBnYbUX3OQL9F2phSlo8KHJHtN0cmSogqq5nCJsBrXEvPVxUMqtPCSaoYEP",
-	"j49qKLfOKMpcQ7P/XNSA5imnUHMhS6FMBEsctKEJ7INkQhv8oP5OiW7n1OawKPgeKYJED1r8j2W3RnUx",
-	"OqYZteAsGBXLkaitkdFPiocb/PAUUKktfjKozMGr24Uhjnd5ncyiITzL4tCoLyhh97pzsbp+tPNghRIG",
-	"qo7uP+Poyi+5wdfUVNnGOIEyIPfrnS7PkXd8UE2Iw3SXZonFzmt178PDj/V8fb0qs1xbRlRjkorRxWii",
-	"JQsLkGKvcrS9LAZKOFQ7WJlaItkPo3eZ543n6vcfhJa0+4NSDFysT93otzTJZRFXyjcDpTVwwRRLViKI",
-	"1D+Kl2BZ08ibTrxg5I7GJ6E7m44n7iKKJm44G828k9lsNp0sutWIqVXKdtSts/ptEKVsA/YIwQar0afC",
-	"YjtgPpRg03ZRbSQ1VrqEPAj4MHAGRnFS1YPzb1W8lXu3ARlHqt4urBbHg/ef2m1vcBYz7zMchr6UYFYc",
-	"77MQvdQczNz1wOuNEYg8BISEaOQN0ZuYYN2xCwcC7SQZg3xPuUhB+v/06RDrjd1id3wh5CH6h7y+Szvp",
-	"5OUJFKsL2VO0+ZRgf8by8cCDDlGJVB/PckHzXBdqqScPLikQdkH1kZjeNP60wPF4heL3pR/8rsuUw3C9",
-	"roV56AXjaHbiTgKPuFO8HLvL0MOuF4zxgsz8k2hySOOGK+vhf9Ui5QDS56a7Ws2afUSH6xFiLWTUKIXz",
-	"qFDxQiPva6/6OhRn009+/+Sm91tvt43W/HE0xh6euZNg6ilnxhJPRu7oJFiQceQFCzw9lNaqe/W7ILS3",
-	"LzvjENsorYbrTTJj24NuN7blYJPJLzdt8bMWVGCggenUYDC72SjSBsG/77UvSmhs2+tam+BRdBJ6C3cR",
-	"zH13Gnmh6/ujwJ35i8DDy3BOpuODSM1y9F+Z2Nj2yRtvyO3tf5MBgfW5yBqD/gvfY63teLbsnqSAH1GE",
-	"aMIFweBf5etMQBARFUhrxrblRCwN9hSb+0NQ9/5bdDbBy2B8QtxROJu4Uzwh7iKcLNw5ngST4ARPo9Hy",
-	"QNL+XV2iQNef5w7NIGrjEL+ZivMgpZaA++5SicumFrFOblelpHEktEUZfnSqDbdNCuUZPIWh7UmWkqLB",
-	"qyljfcMIV90AoaufaAvXbV3rP9uFfViRFnk8emuQYKdQTlUE62ZPS/M89F4kRarcg0AbmrB0T9WX4pbW",
-	"z33RDbKXhfldMz99KL2kG3ISjHwPT91xNA/dqT+duAs8m7gn4ZKMAi+a4fnkABb4cwupfFVGqIF6UsX9",
-	"U5FpAZTP6U2CRZaSweqX9/LIfcxpAB/eq7IFhkdkaTxYDZ7BOWso6pRniDL3c9hLNZFdXmejoJbSgpok",
-	"rcLGyskDedczCIMv4sj0aC1R+v8odzbo7GNQDNVau/h6Tawp8cWrjVurBSLtVQKvD1wfxRBFgkjz3T9J",
-	"5FKbnRIIRcx9uo2AN0hDkHMUQxehJ5/ef/q/AQAA//8=",
+	"7H2Lcts4tuCvoLS3qh+XVKj3w9W15XbcM57pPMZ2MntvO1sBSVBimwJ0CdKO0pWq/Zr9sP2SLRwAfIIU",
+	"JStJ99yemupYEgkcAAfn/fit57HNllFCE95b/tYjH/BmGxH424tSnpAY/ubpZoPjXW/ZY5Qg9UvP6j3g",
+	"KCXigSjkyX3qkpiShHD9akz4llEOT3gspUlvObB6ted6y19+62FPPdHD/iakPauHOWdeiBPiU5I8svie",
+	"4g3pLXs+2TBbfSUeSxPGPRyFdEUodiPi95YBjjix9BKS3Va8dxGx1H+BKV4Rv2f1PEaTmEWU+WK9I6vn",
+	"bVOablwBT2/giCdiImbvLXtDZzi1BwPbmd0O5suRs3Scf3ccBx7iYXVan3AvDrdJyGhv2TvX+4UShpJ4",
+	"h5J1SFccMbFGn21wKJ66fvXqNvscwpzekAzdEbZneODbYzxe2HPs+PYgcLyR5wQLfzjI3tjiZJ2PQqi/",
+	"ZSFs5jpJtnz57NlgMew7/WF/4Cyn4/HomXgq8Xy1esfqrTHHlLIEC7B5thYAxZ0u3LHvjmyycH174hNs",
+	"44Xr2WQyGkyd8XCE57Oe1Qu32PdjwrnYwGy+4g9yYc7UnY5xYM/n86E9mQ7n9jyYzGx/7g0C4mBnPCe9",
+	"Ipo8kJiHTO7KIhgHs1Ewt93JYmZPFv7Uno+mU9sfTibBYDwfjfHY9LLCnYdBfzTqi33bYHEm+elvyIYB",
+	"hg+c4VgAXcA28Unim4JhMB/62LUH86FnTwhZ2HMy9uzp3J8Mg9EQz0ejntXjJH4IPcKCgMQhXcGr02CG",
+	"J8HUs2dTf2BP8GBiz0fexF54w4HjDgcLZ0bqrypQ+AZHkfg1/Eh6y6HV4wlOxA/XKaUhXfWsXkI22wgn",
+	"RMLpTz3i44E9m8/ERo8XtotnU3s8xfMx9gdzfzQpvKNm+Xu2dUjsjrjlYZykONpgbx1SsV3G69rptvgk",
+	"IgnZxiwhnrwf+s6EfBvhXemKM5/YgwUeeRN/Hjijk1yXNZa3NZu4Ae/Xu604A84ENbgJN2mEEyZIHkw2",
+	"Gk8WgTtx7cAdLuzJyPftxdSf2O5i5rjTISZTd1S9EE5/0Hf6AwFEyH2x0tDDUbQTtKsEUcj1zSx+9UFg",
+	"K45KX+dYLr5WmC7m0kgeYZ6kW998LovlaKHPZc++09CDU/eJQEvYAvEW+ZDE2F97W6aI3S/vrN4KJ+QR",
+	"7/SSh5NJfzgZ653zJwNn4hLXnpDB0J4splPbnY48e+pNJ47n4pnjB+07RwKcRklvmcQpEdfYy590hktn",
+	"sHQc/X9XXtwN5vdi+QDJpO/0neMudCsb4sRj1MfxLtzKfUhiHAShp5jPX1LCE3HZ5McrziI4lU/vTNc4",
+	"5SSWkOGpN8djYo/dAbHH/gDb82A0t0d4HEwCQU0GQ/W8Aktfx4eNmsq75+oef2RUnt3MXWAyXsxtzyfE",
+	"nvgT315M/Lnt+hNvuAgGrusN1fNqVPHnAIA9wSCfPn2Cg1PUpCpeKHKD1BNVMaNCjcwyRvmhJoqVM/wh",
+	"fOJbIi7K0HGcPwo9M7H/PwCN60yYNFseOuP5n2Tq65KpzybPfBkx5ndLVD8BQdziGG+I1rgyavVbRZ0Q",
+	"7yIWoGRNkHoIPa4ZJygmnKWxR7hQNASlPEOYsmQtNI81pvCGuI0k/oajkKOAxShmLEGwOi7QVkzwXymJ",
+	"d7lIoAGxetxbkw0WEKlN4Ik4zJ4A3kt5wjZ/Y+7V8zrIV88FAAkA8CtzxdwJQ2v8QCyE0Zs3V89RSFHE",
+	"HkmMPMyJfJoyeHiN+RkSbCHkaIN9gsIARSRIEEuTBpAlML8yN/T3gC2ppwlmAevVc73R8rnmfWY02pX3",
+	"lz1SRD6EPOFoTWLSAGlG74tg/ltMgt6y9z+e5br5M/krf3ZNAhIT6hEAP+TXxEtjHj6Q+gqw55FtQnz0",
+	"GCZrliaIBAHxkjMBZwzbKXZVcSAzeCGPs/ENG+kyFhFMAZR7sntksV8HY4vjRG+jGPYM8O5X5nJU/Mnb",
+	"+Bb8Qh7EgsXXhXEsJKZELEYReSBRA7gahvYzFyd2HkV1SMXsuHAjLPS4JvL6yHMGQPPTZ4EANt5l1xBT",
+	"H1GW5NjAHpt2VgyniF/brgoa80oRTWmUYTQhkizg7TYKPWDpz37lYgW/FQYLE7Lh+7DpZWH43qeM6uM4",
+	"xrseEKXyDikyjjQdR1fPOXJ3QGDhhCyEJbnVT/BfnHd98cUPgv+Q+C51nOG09oT+8MPV8zM5WsiRMtBY",
+	"SL4qTl8oRn10lSD2QOI49AlHda5k3vHSnD2r98H2Ipb6PMHevR2TSIki4mBu5JCvmp7mobiAy964Pxz0",
+	"nR7Q7pXhBkrhUmO4eMZCQcw2aHCGwgRRQnwOX4NCbwYbRu5KHV7BzDi6oglZkbj3SYF2AwaDKngxewQk",
+	"xgo0nKAN4wmaOI4lNtsewIXEUZSREPFgBfYWuNWyngB7zH4lXrKfPqsHmwm0pHk4JoKtqKclZbbg2toD",
+	"tCGYciQvpXFF8q2jiTVPcJxcCupmWk8jtQar5Y3AO8VVUt605zAD0M8KkAGLN1hoPiFNpuNcvAuzvf5k",
+	"9bQiBVTjmgQpJ34HkqNMxpL64IjUrLslBY2TOGaxB0aMxWKxsHqFL8ajgfqckA8C3DegxohTJB+IlyYE",
+	"nb++Qh7bbMSZmadDfgpvbELOBYnKxCoEm5Kmof9zyBMh/MKpdDrJSwHUOeWPerPKh3e7JkgIsSnIVQIh",
+	"s1Ut0dgZIC8mvjgWHHFxs3i4ojhJBfKNnQnakGTNfAuNRw7a4C3iO5rgD+LzoAA+i1FK76lAgavn4sdh",
+	"9lnvCIuB/4hbm6xDrhmThSbOSCC+jxPsCgFLwLBOk0RskM8eqYUmI0dyM7BOIyK0NDQZDcRrAjc57yOx",
+	"zHuy02tUs37DkT5iYPBAO2D92cnnGw3Ida5wXfy9jdmWxEko0U7KbHsuu5AKQUL0cByHhCu2/F9CdVFS",
+	"YZ3ri9/DWMz5i5rlXfYYc8XFFnRcQ3YBun8dvnbgHgVQIUeUPNZhsL7Q4gDL96/wRlyeOjDwIpygoEPI",
+	"j3dxSn8QOqz6GyznH14XdmVg9TYhrXxT3jb16p5L9jzeXaf08+5UfT98X0hB/JblCuOFpCTqvteQAPvS",
+	"bZKwVlrXttTsBlRPr8vY78zLeCtNXi+UXeywBVWMak9Y2k0K1MK0sgMmMa5xG15IklNfQglRqnjzqJVP",
+	"TSd9RrjphoYc8x31TCNIRSAUQr7YRC7vB0Zay6wK75opm3C4qMIrkEzQAOnn5iFyY0F9oE6i//k2fK3H",
+	"qIv+4uiURFydXRoU1Gxc3sBV+EAACA4rgxOzECcCSiHTuDv5gnHTi4hVX2gQksjnOXWVk/EDlvmTGMG0",
+	"RCXGm2bNhS6kvCpyoW7M0tVagLGXDsPxlwWFHMGywy0svx3lueHabkMz9NnhAGqEuZzeccf0LTPsWZNR",
+	"KtN08rkpaA6gB5wh7HIChipCc/sDZWDdrwmj5o2Q53jEzQ8TxPHOiHvd7ijg4GGoGyZSWJfoewpslZ9N",
+	"84hflkhCZSG1jRaKmPioCJIlZD9igTZkgZDJ4kxsU9vcEaPhoTJiN6BuTmBOe2oRoatkXX9vBVIbT5B8",
+	"QOq26rU6mnU9/YzUmjGggUyWCSRYj/SyxOD8APKoT6CFKW1SniCXIHHJjMzoxLRuPzoKPcvKkFLiYoaa",
+	"GVKW0FFg6BOQsPCcER8F4f0bcw10tMnUXsWE3BRe2w71036pVdsKYYsxvyc+qGvmTfY2fiuFB3NbEcqS",
+	"scCLMOdtozOhuCvsbRXMxcF8KnhEuz2eOzM7bck3PDdG12AtujnN8pC8713H66phNL1LeYKpdDG2jyHV",
+	"6ar7A7ss1W4DcUBvX4BFfM9s5jsHZOU+FOp/kE135EzbmHnSkGGwUEWPeMeRYySlvzI3Jhwcnu3I8Tfm",
+	"XssHi29J+091Rgc9rsOICAIXchRStI3ZKiacg8kOZAnBJYTCQXziSyOG/jrAYUT8dmDNGyppRkVWwUi+",
+	"YoFpRMkzDbvYtINOcQ0WGhRBH+YAb/CHcJNuIChhE1L5t2NayAaCGTdig0n8IL2b7egon5P4GHJlVhMo",
+	"EyYFIU1sOpU+N9MSN4Rzo8FbczihX4ENAQuGELBY0H6EURRSUpYFwwStMUeE+sRH37I0RuRDQqjgQt+Z",
+	"puYJ2TaoRPCTWKeYcxsJ9hJSxGJfcByBMAkYh2HpKfWZ5MePmCOXrFJaQhxeg5LCOcldqcPZSbr7G3Nv",
+	"ErI1CXfaNd1+eOKpLoyjqnlnvMkqeHMLrscCcc1AkcynShSqVzbnCZqkFi9AGxs26TPip1/VT/V9AJfh",
+	"URqN5vzH6DNy1tPqMnnA8sUaU9NFWrNHqdRLs4iy/OtIZxKjR5ZGvpT4xGGWNzKLR26RGOOUcqOkuMEf",
+	"uNFdpMgSyvdG+eVkDK2RPoW0YSxJ1rqPVUFpvcIahlm9D/aK2eJLm9+HW5spt5INAdFCFYEIpE9W70Kw",
+	"1EgjR5NtzIOnNGo+1QjWMJrpolwwGoSrNCZZYFYjiPpJrp98MpjNIxpBBRrQ2dwoScaTbafKRl+Dfc/o",
+	"pgU8V8b+isCDknBDBJNeCzm7KUgN2Myb2wsw6iQJicW7//vuzv9t/MkW/wz1P7fyn2Xpn1/+/Z0Y5d9q",
+	"ZLzidFY/+kq4fg6Bh533XMYpnt5evW9c426TbcR2ZXN1M9zi2bLh+ESI0jq0GW6exN0Bh4efBrkB5rZR",
+	"jUBLp4pZVMPSh5p5TSRX8dgGPKiUPfbRP8VzeXiTwEd0T9kjt7KLETO2AVmEkkf09gW3ZHBZKjSSNEHu",
+	"rqBM1TTvzBFo5lRgYNdw4TjeCd4FGg2wX8oSS0IXkyDlOAKbEdqwmBiZWyFXaO8Z1Lj0J6sn1KxGsZcX",
+	"YPXZmQAOtDGAVMgPIUecIRzFBPs7ozlSun5ismEPTZYp8YgUAjMZQD7vW8pYGfNEHN+Kyb+7ikk/E/wQ",
+	"0tVLIddVJSXFVlWcATjMpG0KNr1DHAQ89qkWCNokylfijEoL9uRpdFyVDuLJz7BlYXnEzyedZbOHgYYf",
+	"ST5yV+XkV+bmusmZ0ksgMIiSD4kto6kYionHYt+G08WRvJYqQi7WMVdKj1MYUNyUBotdFtxV0xHkTXyK",
+	"RAVREgZ+Xwz6qG5OyWKlrRjwfCZoizWPnYFRwmwZWWz7X29vX6NMd2l4XQabmC81R48xK5qP8/3MI0ka",
+	"/Y0wfMEKo0woZLNNdllYqD6wVgO5cXZzfGONBbQefLaK4l4WN8bEVIrhMNJ/HEqceF1aw96Iml4tkkao",
+	"1/dkJxGbUB/MPhmD6xZ7UAf3QcUvHWD3Ldlp2SPlmfleH6fRDBx76/DBxNDU0cNVMbKmQ42rex0oa7zd",
+	"Ekr8ZnNqZ4t3B9Ps79PMux8qCJczO5keiCFI+OrlT68s9M/z65eIxejy+vrVdYPvnnRxB8D06MZbEz+N",
+	"iF+LbfFDH4WJhcJAiUJ+2OSJhJDHLgFKOQrDuIXPCNNdwWAt47xi0jbhHh9aZviWw66xLz7RmnkNRKMN",
+	"cZm/AwPrN7xtUrPdtqYMiRMqS+tmk6JR+5Nag2/lh2OhGwiwhDi7i8x50tk5BtsAYex7UC9PPNl3P3OL",
+	"oEYUFiO+4wnZdAsUy6bKXGo6wL7sWmuxG1YNiLlFUO5sgSq+ayLOt2rDygS6eQ86bKPJb9g6PzdZVvZY",
+	"BxN4zyhZiGHb8aBzWEC+RSZubl7RMavRqRdHWzvVss1LzhM7DrbgSgbeafG5f6lZLFNpRVrRrTg+at6m",
+	"PjpXzhnx5jdceiy0sASuhUxcsnTKlX7sA/aSaIeUXFOXYIb7oydbZFwlVUxGzuHi7c7kJcuJkKFKR/sh",
+	"1cgvEFdlYaxjRJySjPo/YsHEqVkwqqbytkNRofd1HDlAn9EOm9pNAndVV0mtGyUXCmIDd4oPEAsbmJnY",
+	"XAt5aSykEvRtmCDsJdzKfHTfWWhLqA+xGhIlJCe5D7db4sMLcOsTJEeCcJLsLsk3vhP3RCwjEx7Es4iJ",
+	"Jytqq7j+cjqEVzikyCUBi+WAQgVGjHaOBJErNlH2OkIaTLyFNNG8rM2T9ISC38aoIpir2uyNE808QXku",
+	"b31sQymcJstaq3up0TtUqqhj1OVVgR2QjlXNirzmjiEGpViEpy2sEJ5r8TWpJ4rZye2id2nIb2AHqnYn",
+	"kI+TNdlBsqoZK2szd4373Tu7ca68ZIFphoeL1294HWWkUZaq5Kb6oIepnsWKR23YVQgsu7i5Qn4cPhCw",
+	"hkjLOzGHTbcqtpCLm39TWelTNF32SGGrnq7ndh2pm5a7f7S82FN1rDfXP9dxoUDwzl9fGQdMPD/c8jbL",
+	"Tn1J5Zzf1I1CD6mKByTDSDGyxHgLuTt09XwJkqTKGs1/BtGJFWNFVFLc2xeFy384Qy9UvGomNTouswCt",
+	"WbhKPL87tckHewqpKc7Zjc7sm9c0S7VcyMG2rA7Et/nGFmpqGC+HxK2r1xq9DhlyP2DHDH9PdlscNpDk",
+	"m5u/gkVTPAFyUMRWK4i4olAQTvt02mXwQgm0Thtbvui6MlSXKQ4VR7pNU6q2Vgu4i3wSZ8OXRAJz1NtR",
+	"ESrKD1fwABoHV/VmTBsgfzOyV3GaL35sY7JHxsJ0g/qgQzN6HvMyM13xq0UONVSK6Tqqqptjpo8qWrCB",
+	"OBqLzHRH5KaZjVMZT9J8ghbStdsE4AJTvCj1G0JTG/S3RCUYdznKYu2cPbHJ6sncSitRzmUsAX9k2/Dd",
+	"tveoKWr1Bk2ziEtXx0lFNDpZlaqmgnp0oDzG7mhcPPansPnyvN12ev/cppl09aKu1/NjA8R5VaPuF+5j",
+	"Fy0fDM1K1VfAFmYrEq4m1fog43WRT1W006L4qChAbuLO9bKMhdTx2Kigl/SpsoJdtKVXZLKnuOlrdpFj",
+	"bMW6xO+TrMVGG6Mh2yWb6wjbsdEsud+OnL/2VpfVNMcxdlab91+zbqJUyNn+oa5uXskM5TDhyA0pjsOm",
+	"lGfW7d4eMmIDF7tuinvahLSTYUPGvksVUVagwQmKCC6WrCuHH3cQ50ByO3TobnvW7UA52WCahN5DjmiG",
+	"DVCpeWHCSRTkwXdZqdeufs1LSWoQi9HzkGuyU3873W5ZnPBKxFxTlJ4uvuJhKjkbLtkTVeCTrIdlyE5U",
+	"k63xQXNspM0YU3CvFC1qhlla+Er1APQdy29HAatL0Jr3KWcLJcQuImRO2t91IT7HUGi1mlNRaLVQ4ndB",
+	"06eSak1zO5HqYuBiPY4qxiFtz4XgaMt8nodTQiidkJrAQRbGPFmC60N5q3i1QK10dTSgdjupNox2XJp6",
+	"x4G6qBedhmq7TQr39c6bEPznkCfn25A3RU9DebxtyDsHTBfqJFRhq43VCJBOTWqFSicpdQYtS3gyAlYb",
+	"rgm6PE6hDbws7KAzfIX4BxOAhgFbIdwP3WGQtUC1H6K6pNsGXXv/ioNkTDPULRPsX8GNpr+aJXRbSpVs",
+	"H7GmjAe1r6l5pqbFVesstq2oGjjeOcWpWsvRtIjGwZsgr9RaagO8pVx5d+OEGeymoZug/k+2B1ahV3eG",
+	"EEYzwlUexgTNC7y9pIkUzDv7mGqjvLy6MLn0lfIP5SbiAHuk5tHP64O3l+yUzxkdMdWS4g0+Egj1NoTl",
+	"N0VnF+qSm5i0+lGz6RYT7H4VUezeYe4XMWXuGDHrflnd85bcU1U/8O2LgtW1BE0pHdVrhefF+UUbQFlZ",
+	"daPwJH/ssJudzOPdxugmy7Ua1wsV3E+GdqUy8NVRK1Xh9wW6ZlXju4mNBQte2W6njGBF0IooZuX3uLwr",
+	"9etpokGl4sfH+7ofZa1yVQAZrUjC0eM69NY1++sZkrXTVEkzLFSvFWUxbFQl8tUY7ZfNYswV7Wj9Y4Ul",
+	"76sU0Wo97jyniXRX0rIOLLTZCb7uoXddRmpMMSqGIheS81Yk0fHYmsQFLEYZtoCGTJlCiayg9op0CGWW",
+	"Bo5c5zJhty6n/KMipfX64gfgjB5M50ln9YR9nBA7CTdPwshq5eccVG2IOGKwn5lE8X2lj48YOi/rXKMO",
+	"5pxtyNV6ykS8c0X3Qslpc6Zjl/n/kZJ4p/VWGU3dJDVCBepCPYM0Sg5VjGv43TamCdUB3L1VEmDUwysk",
+	"yBfAFmUCs1uBhOMwpvjiKTBAjqcTdhti4/NAd2UQ44A7Xy4iHbJZZfHxfYSwY8LiAZh/DXm0kN/8U8w2",
+	"ncsryPxboOtBzDanr7PQeQIz+omXKxrlEeur6JtPWukbGoX0nvhvX/CGxR40m2nZUOK68xL3F6/vcnCy",
+	"rHZ1QXvGNgJftlsY7P/NDrOCD+Di9Zt6LauI4Actp7AtoeZ46qwdWnV4+FoW1xTjgwPtrx+PnOXQrFcQ",
+	"pVJOjohKVC3ZzNRHBqt8gMoJfM0eW+omfoHwyC4iachln6Pw455ST+ogMOLhRwJHcZa71D1YCko5JD4l",
+	"a9LgxuAqq/CI1fIHoQ6G0TFnFoWbMPG26XEn3uT9LXp+j8Pb02kW8JvJ8bl3dduYPYQQFUpXTZmG5pDx",
+	"BjfQuZfITk+GF1iMVw15t3yN487KvqqKXbiK5YzRfB7DAitIX0DLEmnIN7WMQCVczB1V+0Jr6tT4GHds",
+	"XsvkKf7YiqXajIKFqY7wwlY5TycfrJKTiX+eOf0NeySJzpOiw/8Q5enyheaT5KC/a9u/Cyxbk51+5xow",
+	"VPA6FiQNdE4AgZtzcbKf84AUsUV98P0aQzs3+9dwqPM5h1EvsnWHzXECp9jhbkyhHJ9SKBnB/Na8FAhS",
+	"gAgg40nJolJ14izbEimzMkRgIY9Raepcots4JRb6SfAYxGL0RjYUMp5cW9hHPdBJzyik3ogkOX48NEcs",
+	"fQ7kUAyneCNhGr1hat9bMebti8+DLydYLQQm4STB3npfOp6O2YNIvpCj7K3uzUvEga4ZlyXsDxAsxHua",
+	"23YXEopnpt8urrblzIzxmrjEmhrDTO38OR1xGJNizmI3LmpgiKb6s9jUiTKjyYhgb51TWUiUl7V/4Xod",
+	"DAxwFwMYzebtShtd1dyFHzyzsawc3PmG4Eyl9qtKUB9Cfvhq377YW/7Kk9k6iiY/bAox2iRuwLCs5NvT",
+	"E0DKCAr5EHU9gEuzmJHqJ6zpBR3Otl9a0WkY7EmmM6iN093aIp4+vZlsz7DG8xSvdKvpCaOfuKJn25hm",
+	"cNn2gF1m28+xyW2jNgHddYvZ9uQ73DikEda8YkkFtKeWMqnCpcYzAZFbRxtM9S7xlEiJa+Goia5rnzDk",
+	"EpSqsepRMG32MGWNf8Sy7EdhkM8jxjTubsGQJYCpA9Ia4d1tk7vr84IzbzDd5Q1lG4TxY+zlnbhbATX2",
+	"MrdGZejNdhVjv7txPJXPn56W7B3YBH0lcc8QAlZHuCeVdGnon3O4BR66YOQZcPUEsRPa4Y+Z61BrfEQS",
+	"so1ZQrzWKLi9Nvl9VQSlTf5fv77HwYdX9ErIJMIjDuHJDo31bkvih5CzBs0q/13VhpL9JxCjn08tbq8i",
+	"Ua7vAF1qoG52U1Ak9wWOhkJd2Anl4MidDrnOId0XIIkNdUhUG6euuHFEoE/ItaqyF0ZQRX2f+LqKhU7P",
+	"gkLWLE14+CUgVrU3+MHFN9qLYYjlN1q8mq1dnU9JdiTSzbrFCRtr0GKepFv/EJq8wTTFkWKrzQeoHuDS",
+	"25XZJRGOoOxO1i4s01yVJtu+quYOTkec7EHOuyOYXQcTl6UiOUOKIvYIqYec6PDlYrhuxUpiNA6Hnnm2",
+	"Wrh6Z+OKIFamvraHVN8A01wtUPVoLnRwDY5Tz9+xfkYHDnJEHQ1FFjfYl/X8n7CQI8tsnBCCQ3uStUjK",
+	"xxQ0bhnuYWN2RHv3QLch6PaNGEhQMKY1YpWATGJD/blDCmKIcZ5WBqN5hP0u81pJi6xfW6GUs6nMRe5k",
+	"L3KVohdcyY/mOhsFEa9JHDIoBNlZSfp30jIW1QypIzKky0TgaZ75eplaQ3Z0bcIj/PP7ytaY3PP/yajB",
+	"54mjiHnyJFprBXylIKimSyaAjlSkSGMhyr3zd6NHTTAopm2mQ+f+A6ZeQ10F4qVxmOxWMUu3/HjwGyqw",
+	"svgwqlJFgfLKshQcM9Tmo+gUUCOTBw+/spBa+KR7+pE13U419hFXEq5Xh4tYOP8b8apctIu5STY8f30F",
+	"uotQFDjxYpLAx7qIDVAAesBA2azrJNnKYmUripM0Nims2/Dvegr9lIU0zY12suJL9pPKBP5hJIuef9iG",
+	"sZRWxVgQD68xa1mYNd8XmK33SexDSAOD6+pW9ltPxCmcb7FXqiL7DVQslcwcHHTcUL2Z9+/oHS2UnlUF",
+	"45Auk7oUcpCsFQBdJwTqYH5H3//l8hY986KQ0OQZ3ob/Uz30AzeGEd+ljjOchv4P/+///F/5Nw8/kh9G",
+	"8m9tvvzhV86o/Eouvvi42h/x1XuQWUBKFcTH3d3RgMUb9PrVzW0f/VXgNHiCi4CvoWYzRzizJykJx0Lv",
+	"C+t4JqYbeepN+EDenyFth5J5aBjsvqDLs/4dFVshphHTw+8uS9ZI94gqVPNWo8rhNiRZM18BppQkGa2H",
+	"Y6iAD0fzPfr++xu99u+/X5Z77POs1Ov7bIPeW4hDYjlyd0otwxy9F3/98ICjlLxHv7KQyt/fy919byH4",
+	"id9RhLYk9ghNbEI9Bs2WoRlbUac7Q399cX5h3/z1fCBRXkZv6kt3hn7EnEzHfdlQ6kdxz+A5Mfr789dX",
+	"f7/8j+XN5cX15e3fL//jPdhv9GaFlCcEy1btpavbl3vxEm8I//57iPDJd0Fs+gYn3hpGQJjuFJy40FdF",
+	"lWSHggiAEyqdUI38Am/FwGIoheXovZCPs/DAX5x3ffHFD9JbLXeu9oT+AHjaR99//3PIk3xgaaSCvQds",
+	"4Gp26UrQz/3t5tVLubPFjggJ29rQb0RssiXPLkPV8glJxNX36r1qTBhylMqQJXF/ZF+tEM48IgE0CrQQ",
+	"FaiKaBpFffQcC1IRMXaPovCeoPdNTT3fq1VcfsCbbUT0MrK88A3TBEfbCLDurZ3hD9m4BAxkrxlPVjG5",
+	"+cfP0HJC4viZbOgTwsGBT28n0IM9UgF+1pFRXHB9OcVrenf5jnrrmFGWCtjUlulnJQwYvYcJ3iNo4eiR",
+	"PnrNogi9/696ftd7Xdurj86zyXXNRgFQrjoqPVpWzoHwWmjxLVYCya+yT1HCmN4ZQYFVWpHqfQiE4FJf",
+	"hJzn+sxLN0TQ6PelrKhYwShQX9IVyXnF5Qp9AuvUz3wrq6tndBIXduo7646+r+VbvdfEqsA1dFYnzi+l",
+	"EDBi0LCzHpOy+FQBnm8xep+mYss3eIdwxMEDC1sI2gtY0kCY+c6qrRFiVt7Ddeb5icIhiO+QatmZAwTb",
+	"UR0HWjPoJZU4obZVwohuzNLVWuaoip0qD4L9TUhtRqOdWEl8X4BHEP+YsQTBM+K2Q5S1R5QbULF/yb3t",
+	"Yd8RqmkcKXmEL589e3x87GP4uc/i1TP1Ln/289XF5cubS3hHyE5hEhGp1UNSTSEEsTeQj7AtoXgb9pa9",
+	"Ud/pj2QH3jUIVUUOiH0IP+K3zNgSYstMTfxe4HtxU4uleFmA4pTSkK7qmpx0upNCpJhufCptDoBL+m0W",
+	"IxyROEHFjgl3tC7N9NHtmgjCmkoTDljLwo+kj25krTFF3aS/GY58c6Y+NWexQX9+OPY7mmU71LVTebRZ",
+	"8NmVL0S4lq2ErmeKgfWWv5iVO95ggeOWiZdAKj9QYKG4jMaTReBOXDtwhwt7MvJ9ezH1J7a7mDnudIjJ",
+	"1B0JbYN82EbgvgD1ySyeihMNfd4rqkZJnBIlTuPOaZbQK9R0k3tLKIZSK+RidS4CmYeOZpvQc6cLd+y7",
+	"I5ssXN+e+ATbeOF6NpmMBlNnPBzh+axBIldRr09a7Z7FmgohWY1BqQxtlKO9Ep3KqGoFA6roNxzFLE1I",
+	"fJZLVVpKJEFAvASEK+U3U9Gh1drqpg2B2b17HnLG6EPcK+5GPbhkryulHPAL8kLCKg4WLj0sTQCVnDf7",
+	"wDEdWH4Dn0nR+2/MvXre6/A4BKJByS3x/DtotgeyFpDToeOoVvOJavCFt9solKaDZ0LLgbxgjaZQTUN1",
+	"M24NGgEBpbfsTfHMJ0NvbC8cf2aPPcez58HIs6eB4w/dsTvwJjOpP3fC1/NmMqVCXEAJrSjDCrnOssZG",
+	"Ho4BJ2XP6UICYtP82Z7Jnscq4IWnG6ECgWXIr7jUhHaMV4JeFtyKgogZBCBTj8NqAjmw/96yN+4PgUl+",
+	"sqqssEKQDmKK19CSmNfZn0r8gEuAabXzDzJxtpeqPbZuFKXl5g38hBR+uREBXbjEKovKvolFdVhiJ2b1",
+	"34cm/76Yc9mW/jth04Vcih0Q91ILpzMlKnIUBpny2XTovFBYvJ3Mn4IOV3x9eyhyFogptvkgirv/1jXT",
+	"Xl9ZUJ9IX38O6T10BkiYiQwVcnH209yckg4WBkrqYeqRKCti0kgyL+A5oZmjlAYhDbmQTopaKbCasln3",
+	"DFUsmJTJBCqlhn3XR1dS3NG2AaXi57yLUJ/fUeX3hKZ60JvPZSmUyUKZUm6Jx1Wa2NDSpgOZCw+mVqHt",
+	"Pq4ZkisWarw0E5R6/aXUFyoylvaXbJ0QVSU1TN182JcmD9ndnvjKkiMW6RJCkUtWKVUjCraAOcIByFN0",
+	"pwto4TBKY7JElDwWay7hmNxRmeLGEyzN2vKiphRa+ZafRTwJo0hFSasO+vAiaF2ZHKe7kJ8LjQ3stCrB",
+	"AsvmLHeUsry7MazBg/wQX67bw2JR0mLty36HZ4Vq1lm0tkvEGMpNK+tGQYPhDABomW7dUQiwyowRanj1",
+	"sDgXqN2yZpygCHN17MUTUrZmeW5iL6EPo7TMWHK2QgqJOB92Rzd4hzghyrojPkl0QGFylvvYoeUp9Ylf",
+	"KOMiMWo8GsBuCGzM8M3Eviv36iA+Xb1VJS49D+bedLEgtkuwa489z7XxbODZw9FoPJiShe9OFg0EW0qp",
+	"n5tRFyoFP5nsy10sFFF6Kn2/KB1LMyHX5OdRXC1C/RMQdTm1xLwC6Yadelcjy4wG4SqNSVYQap+JJ0O/",
+	"TPrhOoEMwVnBHbGQuNNwc/A9QRGjKxLDTZKXnSOM3r5ALlmH1C8Wf/iGIxd79/06otch7YDs2RhL9LDp",
+	"S2phiT9Bf1N/sS38IdSvmO3gb0HdLBRy1pcasvzbJ/JvSNr+lYXUKuRv67+BsqgPAk8t5OEt9sJEjsxJ",
+	"gr7dponagZAqzVvaiVfhAwE3FbhjvhMbBgMFLF6JF+XoXLdekJ7S70oXVy+u4XIqT3bz3ax5w40ZNSEI",
+	"DWu83RK6hCMXsIp/l7eX/+tWnr8l6CzeLZ+/uT6/vXr1En2r05rl9xPopItp6FnIiwiOz8BeqvdLmgEy",
+	"ZzYIKsBigREFgpSKx9WmwnZqt3y+HQASZShmkLZnlJ/FXvcO2oM8sSXcEG1MyTbkDDmWNGeDlz13rgBf",
+	"ScJIrha8/xmkAzNwOnApB06VW+gtHVOu4qGqWRZiXlyAbPNNdx2k81La8dfSxBoUsaeuTaW+n3ZZNdXp",
+	"6dxLk0Zjvb5jOViN3n52deQGbrGuVqsZV07vqypH7nbJF1dibkDuD7DXXMALgrqWzCeGSwMhIILKcl22",
+	"NFa2HoMeBT1bpXMPJHIuSAdekaUWK+/otXJ1KL0ExleKjCB7kmhwtoEcOiRT2gRKh4nSQLrok0b5sWGP",
+	"9vDWhrY9JnPPJmw04D6dFxm6GxvBMc1eHOmgSetxd3m/Po0goc4nhWjSfDdm7gKT8WJuez4h9sSf+PZi",
+	"4s9t1594w0UwcF1v2ABvFmf6eeVqVajeOrT51hk0glLxLthogCztxCIYB7NRMLfdyWJmTxb+1J6PplPb",
+	"H04mwWA8H43xuGEnTI1ePx/3qbWS2Ls51Qh92JJKxeNS4IiuoiZZUb5H02CGJ8HUs2dTf2BP8GBiz0fe",
+	"xF54w4HjDgcLZ9Z0t+ppDV13qF64t32n6j0j9rtPaKGauGk/zaUhzoo8Gw2kwcBpMKIbcG7YFHv3kRy8",
+	"O1Ax+VMb5BWD56CLMFXuoHg8RNuYePKIJIno2kFY86nHkDa6AUs9H48BUWBTDqIdEwwyTS/lpNzOuG13",
+	"DX3Hz5CDvoWPKl1SUuTiMXzX4RBKfSuPXF6Li2kP7dD5TZUOsMo9CgxFWpBClbeyf0HFlgEHE0nDGRR4",
+	"/wHtuo2EXLUCP1D/zKs0Fey+FzdXyI/DhyLzzYJLQlqpLmU8eAjJ9njY6mQ4+HgLFe+zILgSd/y2cISg",
+	"8ldIWbvmpWPOmzZwj52+Bm8pn1/uJHssbZ9KeIRvcBRBmJsKYtVO4QaQ8zyco8UtmaEDNF8Odjw0hbyf",
+	"E1yLSmP8mP1KvPZdzIpiCDFfvcCR+LIBYPXM8RDv0SnzMTvF8Wdtieqx/HVDp065u3rOITBZN+c404Zv",
+	"iEqRcdLwI0RHZjHe2fst2yNe08/x3qH3tJzjLiY+f33VLltksMvUOdDtmmiLGiFi2HdxhKlH4jzp/qD7",
+	"8Ob6ZxVrGYcPkMW4wSuCYrIKeRLvcqBatspn3j2J9StpHB0GAuQdAh+Qwv7pIMmz8g4AZ4s5f2Sxf2po",
+	"9LjH0iuMLl5eIW2egbvWCQqPhqWXTqLeGC7A1yMHMttAq4pP2ySfJDiMDr/w5zeo3L+s0BhfSkyd4MA8",
+	"a1ibb9i+PioHSxGyGHmgDP8Q48cS5If8Xsg2f/mxPdgvk8O+gVe4YjoJ2jAffNQtFFVMBC9VtaS9azSY",
+	"zfPKJowqVaMm48Yp3bsambUGjL85PrCUhHu4fJSdxO86clAa8NoLZQlNfRRMfcedDO3F2JvbYzJz7bk/",
+	"mdhT7JAJHngzd+j0rCzCcOIOgoU/IvZ0iB17HMxde+GNAtsJBsE0cIIpHgwOiDC8MJsZv2p0oYQpjy14",
+	"cmxh1f4snXUH2J+fZ969BpNzmHD09gWUyBTbY6w5Im/VioEfVSlhYSzj6vvolUmeuaN6kkyUluZsiDaU",
+	"oRJWlhZjsCI3rfTPsMGmUG7lbFadHfk+ObNMBQXxlNKmpUJXxBAqCXrFGvVFgmm6PU65bVAWCysiH7Yp",
+	"XZFsRVmIlZmC7zS8uJGzqhGfCPDvmnrLi9Mp5tsJZl4wChx7jicTexw4no0H2LFneBaMggUe4snkAIr8",
+	"3HxlvypFljAdTZF1LdI6Hd5GbFcvg9gW5lKvE6qFRG1jkHlhJGJ0Beo9LeQ4ltyDEHwo48488OCp2I0g",
+	"X+gd1V68pjh8M9U1rOsgkmvouPLZnA+fl/4anRBdqhCVfVL+1CM+Htiz+WxoT6bjhe3i2dQeT/F8jP3B",
+	"3B9NGpZcqH90grV2cTr+i/gVs/JhDUEcZ+jtCzuTfq6eVwzeBQGBfWj3Mx+gwxfraEqCl4O53+BeLj50",
+	"sOmAV9oam/MJCnZPWYwx5OiebBMZjquMo8oWmhVNq2xdh8Q/7TvgvWOSCI72HnwWhwGTRBmCcKEM9f6j",
+	"lAXHNwe7gn5szoRrMbDXUP9PQ/sTDO213fzyBvf95o8sOu0Lmz3+AKKxkG6aq9tLMwUeunMy9uyRNxnb",
+	"Y98h9iKYzuxhMPIGroMX/pwUrBozf+o53pTYQ3/g2WNvOLcXxAnsAZ67C2/kj8kkOEiGrgtgX1mAFgBB",
+	"KGxBdn5bSU9rlqCrxdJqgjQorV0l6efycd5UdF8VZCnKw3vi7nQej9IM/VK8nOzNeEddab14ILK2i0Fs",
+	"Nq3iILm5Xg8zF0M6ZfZ9NTvFAYl7uUofJq3avPhZ6vIhf4Iq/wegSIA4zSRJkxlv4I3cke/YMzIP7DGe",
+	"ju154GDbCUZk4s+8hTscHERmDAj7lemMtF59LkID+T3bEI5pRQykBYoqoULtGl4IwQThBJKuUk6sLFM6",
+	"jEslo3SOHdiiVuED6aMLgACqt2zBEiEr6EAGWZjUc1IyMA+IlmU0r7eTMChVUyIfhmpDx2o1T0Z4ARze",
+	"hryI41BA5pd6pnsSh0SXRvHSOCY0QXk3PUxr2WZWptNJrJCEPCxkxfWhdiq8l+koau3mXYJDOCrvrZa5",
+	"Zs40q1PnUgf6d+1v6k2sgeegkAp5dBUTzi00QBCzT6D42lDlnZaAlBtrcLm9EzCospCD7hTmZ4XI7Ylq",
+	"+qqdJPOYJ/l4OQW5wAmO2Col9VS18n7uJwzVU+Y65/JBuj4BxSzEIkHWpQrdcMMLh9h6zUEuh5l46m7C",
+	"JJECCtTqSsINVAET2FH2axRqqjnOEv7/n23KqC+NVoepo7LefZ3Z5yBn5LNcly2UJhchchEvTaSNsKEY",
+	"C16RjZgdBjhxzEJXc/492UHERodHtY7c4VGpwHYTOkJ+Tbw05uED6fI4YBi0Gdz7KNRY7fjcTfiR9E7E",
+	"AVRabJkN6C/hHmQNgnqQk5NX3JZKmu/4i2Dg2QPPDeyxNybSh7Fw58HQn+MZGTg9q+dtxMMsXulyZzki",
+	"9PE27Cty0U85ifu5y6SvdYMbY+XRi41fKOddum6lEobFOuDL3tAbkqE7wvYMD3x7jMcLe44d3x4Ejjfy",
+	"nGDhDwe9cuua3vWrV7cFXbNjAvWvzN3GzFMUfenAN5IjemCck98UfjfctGVv6g2CEXGwPR1hxx67rmPj",
+	"yZzYTjDBQ2/hT93ZLC9/vuwt8NSb4zGxx+6A2GN/gO15MJrbIzwOJsE0mOHBsPcEZqJp5t7UZ36mClEW",
+	"ChJLC82JSlzwpFhJ4ldJx9uzogXWg9pwu9uSLrxGsGHde/NBipCYAqsxs5TC4Ke4oTAnwFC8ovrkrF72",
+	"O1xWRbD//ubHy+uXl7eXN/2Ln9/c3F5e928uzn++FELEQWedL6b9sAHAUx2p3HEWqP0uHOml/KL5UPcd",
+	"6KMUE7ZbQoWAIIPyHzMhYQnVPfxQqg+WEOLlHwKB++inMAL9wmMbN6Skjy4hpBXAhNqlsRAMqIpIv6NJ",
+	"jCnHXjGDLcCZPTNBCYkivoTrIF6PmC4QAt/Ar5AmIx4XQAnRRgKv6gef5+qGeGaj3JtCL1xDuVQFmzbJ",
+	"3Hhr4qdQ6YQVLDXQ+FMX6Sj+cKGUJfF8gGR92quXP726owhi2a+vX12f6QrBjPpIghLGvpTFcgcG5kJB",
+	"IzTpIwNyXlxfnt9eom9BMBEAbFhMLCSjePzvLDFfE05bpl+eX/58eXtpobcv+je359e36q9Xr2VRVxn4",
+	"p4u7rlUUndyrbM3ZksXssFRVylVXtZXJLSobvLht2GVpAimdLvN3iEScfJMH+7BYACOOz7Sk2/Pby2Wh",
+	"KErIZdVjWe8FcuAt5O7UKbNY19bkHqYU4vf1Qf3z/Ppl1owz5KpqS76Ywk9QT6UJpJevnl/2z58/h8Nt",
+	"+v368sWrtwA4GPxkFWpIng05WsmK19+jv736sX9x/vLi8udlvj2PmBZq5QrZHbD7XCNvwQ9f7Ekog2NK",
+	"m6oLH4rtP0M63lhWFZbXOkwsdNfjO56QzV0P/FKPMmMPQIGG0lBkDe62gEvdW6gfcx9SdUmaTg5+hB2x",
+	"ZJXkNObygqjsYPFlsY67yYhZoGYHWS5hu9rMj6c1NyoQ27NiACYrK+D9uGYROUNlPqnq/CZr0lTFYV8e",
+	"TB0GeQXKQAjKZclroYlXw3zw9mETgrZFCjhjUAy/oN7XAAnBcRRC+VAk5swsvvC7IDUJV6WSgJ43JlP5",
+	"J4W4GFUvuYSE/wzMz4KtRJFeUa7ohwWuolLnebOfEvb5i96CfcU5WGx2neSsSNOyU8VKxoSzNPZI6B+X",
+	"VDZriBM0Am2herVlQaWrrpk2QI/Pf5s15b+ZXLBniLIC9LG3Dh/2JAaoZ04acFlMSCiVvYO6c7q0mhYI",
+	"wwRtCG5M5fVVvsXBl/SqOcT/pAASmsQ7QXeeBuF/Z5uRjGDoBsZXMjBJqt2iujbZmPQF086BJivPeLgc",
+	"DjIrTwldVcxokEbRLvP7+FB+UOCpMSZdN1HWFp/T2I1kkC8eeZNgMrQneD6yx65D7Dkej+yJN3EXvhMM",
+	"CZhxpOyx7AlpRcp/RNnapv4gmGPHs0dg1wEzm+8Qe+YNg7E7xwtpaytQ+c7cQr+TlU/ZsMK3irCZcgBU",
+	"u7RepjXljotGI0SxC6I68KPsEntsEhL1SiYoTaKkOHoyg8VBdgpDNkG7zcLQ2ani2qgZJowqhWHi31MO",
+	"x1fI2WivdFTRWk4Wf1rqvmqaVhfSu857ZIDu3izZJofGou6tW/DlKxX8ych/l4wc3lCNAk0z6seeedk9",
+	"O4iS1y/qHke1eupL0HUvp5OmXJV26l4vLbXf11CvvKUUXg3JHt9D2+zH0nrdaugrkO7Dq3NBwbawmH6s",
+	"Wz0Jxe4Bh9Cf9wwMCjiGR2VZio/NMbdZDsWXyZmIGPgjDJ31VUhRziAG/dEAukrlXHjQH43gK6MfX1YX",
+	"5WSDaRJ6+ck+JZL4AML8lXSQ3J/MNULp22VWTJpfgItjUEUGt85cxndoVUR6YjvWweNMahhzl0xms7E9",
+	"8YK5PRnMpvZ8MfLsIHAcHPgumRMiH9dFTOG4B3aOLPaPqnuQfXXzSj6rRXQoB9+zBBZ421QVNlgO4YsN",
+	"2TBB94bOeJ6XSJWjQ9PbMsYoPBsUFIC8QbLaM47ThCldK4t3VT+tsarq+e5YZlEjDe1cQ5/3l+AaBiJ+",
+	"AAOpJbvt5xrVTD9uqdrdH7Xj+u2LfZyjNu1Tcw2/ELPokBtYlPKrgNZl/JyU8g2OoidI/X94ulnJ9Gwg",
+	"lpWnJIUs0Rdvm/ItEUc2dBzH6kY/1U1MeZ7DplLvEvIhEe8ij8WEW2iI/vJjvdV2lvjmH5DuymUQevix",
+	"YHgKuXQXFr54YBFOwiiHDHp/etu0CK2RpGqcgt0SVFA9vI3ZQwjVTulKoZKgTQX6eu4lQvEQX0CPcY1w",
+	"a6g1fighrV6bduqZYcCXIJ81atY9hLSaALGfdNa7O7EgF7YhHELVYjjC4FIF54lpKF+Ionbt0nhYh6wz",
+	"1aCFsgRawEBUClvJdBTZcNfvmLZ6bL7qE1etm7FDzFBzSvPnMRNVJjHaiG4Stt0S/wy9jglXviyp3LBK",
+	"VpZKdmnzlSbkqXWzfx/alLEA65eppdqtO4OptUEh4qXcDOu7U1lca1VJvpYJttEjKzR0Vf1N9uVXFXDC",
+	"B0I7Eoq8eJyh2l3NPlkpa/enRfIPb5HMUtUOk40qrGCPYllhfl9CQnr7grcm5plEI0kf9wtEgjzz3IJW",
+	"sju6DXKOHPsg6aaFQXxB5lBk4x+hk0ezNih+H5yMuTeSvdwaWbJYNoWhFH5/UvLt718ZBcQ0a6CATBBG",
+	"EEVMjlK3SrWphx0L7IjBI6V+ETVwJXdRY4kSJdRJnPsPmHrSOCYIdpjsVjFLt7w6inr+gsXkYJUOkLyd",
+	"WMEefgkK9VFRhA56mynbs4lMfbZM1DJNa0lA/W/WfLG5N5qMDwUR9RGHSdYFJQ/ihqKSG8YTNHWWclsA",
+	"OYVCKNtkc8aoqjGQnYYF0fJZwtBOhnpuMefEbxOGR455ywRwTwgwe7qgEtLXKvlXNuzS90TFu8uWpyFE",
+	"j8hedcvf5BoKHSvTKCnl5/2ZkfcFM/II54LjLXvQjGZQ6LQr1BJwqpzBEepmQD7ZMFs8YQ8WeEJcxxvg",
+	"GRjuyFbSDsD09t3RRYoiTG3dM1FaA+O9O6uZn2rddsh83poxTuyHDT/9ZJNBdTJAExtT39ZdLT/3lLLj",
+	"px1y1j5Z/mJtsgJhsaFRsJ2V4zpkPMW9akNS8mhnHWrUs1tCfaml/lbUbYsLKT/37uBsUMGWVXhvlU7p",
+	"NKmsPbN+7l+JYmXhi62Y94ckbMCR4pjFksJNBKuEz8qRYrBMCRKmMs/ebFcxFlilutjqPt7akAu9vIVE",
+	"USGkME32nRJsZU/bXonGDo/A1c6C8T/qotzerOUTCMHQxz3Pw4TSsAnbm5sMt6jUrdkoBt+s2aNKZSUf",
+	"QHNXLZAq3ZoteEZolCXf5xrnLeeleCykOhYkhCKCvXXeWBluO+TEyaqVDaLyQV2b2yyi0urXWAP0eHPn",
+	"lzVyPlnfBeiNDV91TAWJe8tf3lk9D0eR9LhmK+y8UbkCnZ2pagshm14L+r6R/QW6lD0Ty6Zw9Y8DpxB6",
+	"nklPI2/izwNnJBCL+by3HImtxb64Y7cxNHY+FMSHzbEAdp8Hwm6kqFE3ETQtMAvTkR6dg/T/f5SuYTuF",
+	"qxCJE1A7IQOb6M9JGv3GZMMeCJTO/ilmmwM6LtxCNny5hQI0l4Q8wzh3nInrlOwrT7hEcClkmqqFUhoR",
+	"zlXpMWUEvqPaBguqgc8eqaSvurO7fLrQ3Z3Lgr5VI7Jgtbu8ln5s7Muwd2M6EePMi6tayHRy5hbJ8i/d",
+	"rsS7jiWJmU+kf/eJNg5+Ii/3v3IDi991QUaJ3oCVQcw2ndooDIKxG7jTwJ54s4k9dsee7Tr+yB4Ec3+G",
+	"Z/7IO6ixzfWeG/ZVyzRK4Crk7cltbvY0TDLS5spVOpBKy3XwYmMaUDRrNFEWDvJJUz8VU0XZl8q8HXIk",
+	"9HfwttxRQcHhN6Rw0I1ksztTX2veTHs7LfzPNjlPjh36fOymXO716zCeE1HK8lL208xc+j/m/V9UjW6s",
+	"/mc7juPYY/GfufiPk/1vAEHiqnvLwUHf150vWjMxfpTNXDzl7BUq7gno7xsahfQeIquhhmxrl/IORLma",
+	"EVchtdxovGomq2Ds4ggjZbKytMBrIS7jxA6QfL01pisiq4NUu7dzC0kE4ndU3Co//16/VovoFFNzknBU",
+	"SBHooysq0xzRt1kjxLcvJOl+pN/lDQp4+JHcUQ9TNYEs9ysnVXEKCiRjifCGnfyTTh8Q3y+be0ZRzpD3",
+	"d+A29Q06zC33pJyAPdKrWEhrEkEF7dXK88LUebmuhIHT0splMxVT40WpT/yS17Jhq6rtOLs3qN/LcRX4",
+	"gm4lTN2TIyN2Zd/SGGE9qLHl1CFK35H4wE9XGL/UKpY9UpRb3AQF5WdQhiyNoXIaoxbahBT2QRChDf4g",
+	"/xaiKtR4borbyekeyfOmTtWERqX5oQacBd96MTmrMVnwpHi4wR9OAZXc4pNBpQ9echeGON5lpeMzz9cj",
+	"SyNfW/ERZY/SrKPYj4qhWSLKQNULOdpgn1iqGGIW96DLDG4jTKEy3uN6pyrWZW3SU+qTGPnxLk6pIdzB",
+	"GOUKD/9xuy9w5SCUTYZKvkftkCk4GuEqdjIGdHKcSXFR7mBpaoFkPwzuUscZTuXvPyTK4NwdlHzgfH2S",
+	"o9+HNJNFbCHf9KTxnCdMkmQpgsQ4pPlLsKxx4IxHjjewB8OZb0/Gw5E9D4KR7U8GE2c2mUzGo3m7NX1s",
+	"NDZbkussf+sJcRbccgnrLQef8sCFHnOhKrEKD1CxAtrwQMmHBD70rJ72H0jDZ/atTDuwoeWW1PVtWC2O",
+	"eu8+Nbug4Swmzmc4DMWUYFYc7XOUvlAUTPN6oPXaF0o+eIT4aOD00euIYE6QQH/sJWgnrjGYuUOexGAE",
+	"//TpECem2XF9vPWpj/4p2HdhJ62sYpckdT47gYYEYH/GFsxAgw5RiWTTzmJX3kwXaujJDJFZIOyC6iMw",
+	"ve4DbYDj6QrFn9bizjYQGK4TW5j6jjcMJjN75DnEHuPF0F74DrYdb4jnZOLOgtEhNuIb4+F/VcswgPS5",
+	"713XPmHq0tW6hDVcoz8bd2n95Pd/3fb3ynKHwRA7eGKPvLEjY3oWeDSwBzNvToaB483x+NC79jvqlKUv",
+	"2ufpkyVY00HcjW052GQy5qZd3KYaYww0MFUtB8xuphtpguBPvvZFLxrbdmJrIzwIZr4zt+fe1LXHgePb",
+	"rjvw7Ik79xy88KdkPDzoqhmO/itfNrY9efd4sb3dORlcsC6MrDbonw0o6w0ot+yRxIAfQYBCyhOCIcyQ",
+	"r9MEYunDBCnN2LScgMXenvrLf4jbvZ+LTkZ44Q1nxB74k5E9xiNiz/3R3J7ikTfyZngcDBYHXu3fFROF",
+	"e/15eGgKwcuH+M1kuLOKR8jDDVp4qcBl3Z5D1XuS3VVwkCiLMvxogUEgZtppoiqJnMNTGDoBprFsmcLx",
+	"Jm8kuWICBooeZYvopClrrXGt/2oM+7C6heJ41NaghJ1Bh4HEW1d8Vt/kz0MDb5JXjPiQoE1IWbynEGLO",
+	"pdVzX3SDzJUSf9fETx1KJ+mGzKDj99geBlPfHrvjkT3Hk5E98xdk4DnBBE9HB5DANw1X5asSQgXUSRX3",
+	"T3nCMdx8Hq4oTtKY9Ja/vBNH7mIeevDhnazkpWlEGke9Ze8ZnLOConrzLoplkpqrl5JdVnouvy2FBdWv",
+	"tMyeKObQZo2AIRs0T6dQozUkq/6z2OyrtbVXPlRjO4/bNclj0QpFoqxClah8mBoHa4BOeZjAAwSsJB8i",
+	"z5muv/uTQDS58TGB7JzMv1vLAYHMXDFHPnQejf3p3af/HwAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,
