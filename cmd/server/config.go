@@ -51,6 +51,8 @@ type config struct {
 	ScaleTimeout time.Duration `env:"CKSCALE_SCALE_TIMEOUT" default:"3600s" min:"1s" help:"limit of one scaling job"`
 	StartTimeout time.Duration `env:"CKSCALE_START_TIMEOUT" default:"3600s" min:"1s" help:"limit of one job that creates, starts or stops a cluster (CloudStack's cloud.kubernetes.cluster.start.timeout)"`
 	UpgradeLimit time.Duration `env:"CKSCALE_UPGRADE_TIMEOUT" default:"3600s" min:"1s" help:"limit of one job that upgrades a cluster (CloudStack's cloud.kubernetes.cluster.upgrade.timeout)"`
+	AddTimeout   time.Duration `env:"CKSCALE_ADD_NODE_TIMEOUT" default:"3600s" min:"1s" help:"limit of one job that adds external nodes"`
+	LeaveTimeout time.Duration `env:"CKSCALE_REMOVE_NODE_TIMEOUT" default:"900s" min:"1s" help:"limit of one job that removes external nodes"`
 	DrainTimeout time.Duration `env:"CKSCALE_DRAIN_TIMEOUT" default:"60s" min:"10ms" help:"limit of one attempt to drain a node"`
 	RetryWait    time.Duration `env:"CKSCALE_RETRY_WAIT" default:"30s" min:"10ms" help:"wait before a failed step of a job is tried again; three tries in all"`
 	MaxSize      int           `env:"CKSCALE_MAX_SIZE" default:"10" min:"1" help:"most nodes of a cluster, control nodes included"`

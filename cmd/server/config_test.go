@@ -45,6 +45,7 @@ func TestEverySettingIsRead(t *testing.T) {
 		"CKSCALE_DATA_DIR":    "/data", "CKSCALE_ADMIN_API_KEY": "key", "CKSCALE_ADMIN_SECRET_KEY": "secret",
 		"CKSCALE_ENDPOINT_URL": "https://cloud.example/client/api", "CKSCALE_ENFORCE_POST": "true", "CKSCALE_DEMO": "true", "CKSCALE_SIM_SPEED": "0.5",
 		"CKSCALE_SCAN_INTERVAL": "1s", "CKSCALE_EVENT_RETENTION": "2160h", "CKSCALE_SCALE_TIMEOUT": "2m", "CKSCALE_START_TIMEOUT": "3m", "CKSCALE_UPGRADE_TIMEOUT": "4m", "CKSCALE_DRAIN_TIMEOUT": "1500ms",
+		"CKSCALE_ADD_NODE_TIMEOUT": "3m", "CKSCALE_REMOVE_NODE_TIMEOUT": "4m",
 		"CKSCALE_RETRY_WAIT": "250ms",
 		"CKSCALE_MAX_SIZE":   "30", "CKSCALE_LEASE": "3s", "CKSCALE_GRACE": "2s", "CKSCALE_WORKERS": "4", "CKSCALE_LOG_LEVEL": "debug",
 	}))
@@ -56,6 +57,7 @@ func TestEverySettingIsRead(t *testing.T) {
 		Proxies: "10.0.0.0/8", RateLimit: 25, DatabaseURL: "postgres://u:p@db/x?sslmode=disable", DirectURL: "postgres://u:p@direct/x", DataDir: "/data",
 		AdminAPIKey: "key", AdminSecret: "secret", EndpointURL: "https://cloud.example/client/api", EnforcePost: true, Demo: true, SimSpeed: 0.5,
 		ScanInterval: time.Second, KeepEvents: 2160 * time.Hour, ScaleTimeout: 2 * time.Minute, StartTimeout: 3 * time.Minute, UpgradeLimit: 4 * time.Minute, DrainTimeout: 1500 * time.Millisecond,
+		AddTimeout: 3 * time.Minute, LeaveTimeout: 4 * time.Minute,
 		RetryWait: 250 * time.Millisecond, MaxSize: 30, Lease: 3 * time.Second, Grace: 2 * time.Second, Workers: 4, LogLevel: slog.LevelDebug,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

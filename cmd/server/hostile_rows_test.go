@@ -214,7 +214,7 @@ var badInputs = []badInput{
 	{"create", create, valid + "noderootdisksize=x", 431, "invalid value x for parameter noderootdisksize"},
 	{"create", create, valid + "dockerregistryurl=https://r.test", 431, "All the docker private registry parameters"},
 	{"create", create, valid + "networkid={zone}", 431, noEntity},
-	{"create", create, valid + "clustertype=ExternalManaged", 431, "only CloudManaged"},
+	{"create", create, valid + "clustertype=externalmanaged", 431, "Unable to resolve cluster type externalmanaged"},
 	{"create", create, valid + "account=nobody", 431, "the caller's own account"},
 	{"create", create, valid + "networkid=x", 431, noEntity},
 

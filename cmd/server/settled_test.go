@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -59,8 +60,15 @@ func (c *client) facts() invariant.Facts {
 		}
 		f.Clusters = append(f.Clusters, cluster)
 	}
+	for _, v := range c.call("listVirtualMachines", "listall=true").list("virtualmachine") {
+		if !slices.ContainsFunc(f.Clusters, func(k invariant.Cluster) bool {
+			return slices.ContainsFunc(k.VMs, func(m invariant.VM) bool { return m.ID == v.text("id") })
+		}) {
+			f.VMs = append(f.VMs, invariant.VM{ID: v.text("id"), Name: v.text("name")})
+		}
+	}
 	for _, j := range c.call("listAsyncJobs", "listall=true").list("asyncjobs") {
-		f.Jobs = append(f.Jobs, invariant.Job{ID: j.text("jobid"), Holds: strings.Contains(j.text("cmd"), ".kubernetes.cluster.")})
+		f.Jobs = append(f.Jobs, invariant.Job{ID: j.text("jobid"), VMID: j.text("jobinstanceid"), Holds: strings.Contains(j.text("cmd"), ".kubernetes.cluster.")})
 	}
 	world := c.call("querySimulator")
 	f.Kubelets = map[string]string{}

@@ -93,23 +93,17 @@ func TestStoppedClusterChangesItsOffering(t *testing.T) {
 	c.consistent()
 }
 
-// Commands that the lifecycle knows and that are not there yet are answered in
-// CloudStack's form, as unknown ones, and do nothing (cks.md §4, §8.6).
-//
-// Keeps: §4/external-nodes, §8.6/destroy.
-// Keeps: seed/external-removal.
+// Commands of CloudStack's that are not there are answered in its form, as
+// unknown ones, and do nothing.
 func TestCommandsThatAreNotThereDoNothing(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, map[string]string{"CKSCALE_SCAN_INTERVAL": "1h"})
 	db := connect(t, l.url)
-	id, w := l.id(), l.workers()
+	w := l.workers()
 	before := l.everything(db)
 	for command, params := range map[string][]string{
-		"addNodesToKubernetesCluster":      {"id=" + id, "nodeids=" + w[0]},
-		"removeNodesFromKubernetesCluster": {"id=" + id, "nodeids=" + w[0]},
-		"destroyVirtualMachine":            {"id=" + w[0], "expunge=true"},
-
-		"removeVirtualMachinesFromKubernetesCluster": {"id=" + id, "virtualmachineids=" + w[0]},
+		"expungeVirtualMachine": {"id=" + w[0]},
+		"rebootVirtualMachine":  {"id=" + w[0]},
 	} {
 		for _, d := range []dialect{dialects[0], dialects[1]} {
 			r := l.speak(d, command, params...)

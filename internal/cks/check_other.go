@@ -30,6 +30,9 @@ func checkVM(v VM, kinds map[VMState]Kind, what string) (Kind, error) {
 	if v.Removed {
 		v.State = VMExpunging
 	}
+	if err := settled(v, what); err != nil {
+		return "", err
+	}
 	kind, ok := kinds[v.State]
 	if !ok {
 		return "", Errorf(Conflict, "Instance %s is in %s state and can not be %s", v.Name, v.State, what)

@@ -141,12 +141,13 @@ const (
 	Doomed  Phase = "doomed"  // not counted; its VM could not be destroyed yet and the scanner will
 )
 
-// VM is one machine of a cluster: one row.
+// VM is one machine: one row. A plain VM belongs to an account and to no
+// cluster; the others belong to a cluster.
 type VM struct {
 	ID          string    `json:"id"`
-	Seq         int64     `json:"seq"` // unique, grows with creation
-	ClusterID   string    `json:"clusterid"`
-	Name        string    `json:"name"` // host name
+	Seq         int64     `json:"seq"`       // unique, grows with creation
+	ClusterID   string    `json:"clusterid"` // empty: a plain VM
+	Name        string    `json:"name"`      // host name
 	Role        Role      `json:"role"`
 	External    bool      `json:"external,omitempty"` // added by addNodesToKubernetesCluster; always a worker
 	OfferingID  string    `json:"offeringid"`
@@ -162,10 +163,22 @@ type VM struct {
 	Removed     bool      `json:"removed"` // the VM is gone; the row stays so that its id still resolves
 
 	Manual bool `json:"manualupgrade,omitempty"` // its owner upgrades it
+
+	// Of a VM that was deployed by its owner; it keeps them as a node.
+	AccountID   string `json:"accountid,omitempty"`   // empty: the cluster's owner
+	DisplayName string `json:"displayname,omitempty"` //
+	Keypair     string `json:"keypair,omitempty"`     //
+	Linked      bool   `json:"linked,omitempty"`      // its cluster is externally managed: no more than a record
+	Place       string `json:"place"`                 // under which id the cloud knows it: its cluster's, or its own
 }
 
 // NodeName is the VM's node in Kubernetes: always lower case (spec/cks.md §8.1).
 func (v VM) NodeName() string { return strings.ToLower(v.Name) }
+
+// Changing reports whether a VM of its owner's own is being taken into a cluster
+// or out of it, made or destroyed: until that is over nothing else can be done
+// with it.
+func (v VM) Changing() bool { return (v.AccountID != "" || v.External) && v.Phase != Member }
 
 // OwnWorker reports whether scaling may add or remove this VM.
 func (v VM) OwnWorker() bool { return v.Role == Worker && !v.External }

@@ -54,7 +54,7 @@ var createChecks = slices.Concat([]check[creation]{
 		return checkNodeOfferings(c.req.NodeOfferings, c.Offerings)
 	}},
 	{"name", "ours", func(c creation) error {
-		if !validClusterName(c.req.Name) {
+		if !printable(c.req.Name, maxClusterName) {
 			return Errorf(Invalid, "Invalid name for the Kubernetes cluster name: %s (it needs 1 to %d printable characters)",
 				strings.ToValidUTF8(c.req.Name, "\uFFFD"), maxClusterName)
 		}
@@ -100,7 +100,7 @@ var createChecks = slices.Concat([]check[creation]{
 		return nil
 	}},
 	{"version enabled", "upstream", func(c creation) error {
-		if !c.Version.Enabled {
+		if c.Version != nil && !c.Version.Enabled {
 			return Errorf(Invalid, "Kubernetes version ID: %s is in Disabled state", c.Version.ID)
 		}
 		return nil
@@ -129,8 +129,9 @@ var createChecks = slices.Concat([]check[creation]{
 	}},
 })
 
-func validClusterName(name string) bool {
-	return utf8.ValidString(name) && utf8.RuneCountInString(name) <= maxClusterName && strings.TrimSpace(name) != "" &&
+// printable reports whether name is text of at most so many characters.
+func printable(name string, most int) bool {
+	return utf8.ValidString(name) && utf8.RuneCountInString(name) <= most && strings.TrimSpace(name) != "" &&
 		!strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 

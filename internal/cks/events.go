@@ -17,6 +17,10 @@ const (
 	EventClusterDelete EventType = "KUBERNETES.CLUSTER.DELETE"
 	EventVMStart       EventType = "VM.START"
 	EventVMStop        EventType = "VM.STOP"
+	EventVMCreate      EventType = "VM.CREATE"
+	EventVMDestroy     EventType = "VM.DESTROY"
+	EventNodesAdd      EventType = "KUBERNETES.CLUSTER.NODES.ADD"
+	EventNodesRemove   EventType = "KUBERNETES.CLUSTER.NODES.REMOVE"
 
 	EventClusterStart   EventType = "KUBERNETES.CLUSTER.START"
 	EventClusterStop    EventType = "KUBERNETES.CLUSTER.STOP"
@@ -36,6 +40,7 @@ var EventTypes = []EventType{
 	EventClusterCreate, EventClusterScale, EventClusterDelete, EventVMStart, EventVMStop,
 	EventClusterStart, EventClusterStop, EventClusterUpgrade,
 	EventVersionAdd, EventVersionUpdate, EventVersionDelete,
+	EventVMCreate, EventVMDestroy, EventNodesAdd, EventNodesRemove,
 	EventClusterState, EventNodeAdd, EventNodeRemove, EventJobCancel,
 }
 
@@ -81,7 +86,6 @@ var Actions = map[string]Action{
 	"deleteKubernetesCluster": {EventClusterDelete, "deleting Kubernetes cluster", " ID: "},
 	"startVirtualMachine":     {EventVMStart, "starting Instance", ": "},
 	"stopVirtualMachine":      {EventVMStop, "stopping Instance", ": "},
-	"cancelAsyncJob":          {EventJobCancel, "cancelling job", " ID: "},
 
 	"startKubernetesCluster":           {EventClusterStart, "starting Kubernetes cluster", " ID: "},
 	"stopKubernetesCluster":            {EventClusterStop, "stopping Kubernetes cluster", " ID: "},
@@ -89,6 +93,14 @@ var Actions = map[string]Action{
 	"addKubernetesSupportedVersion":    {EventVersionAdd, "adding Kubernetes supported version", " ID: "},
 	"updateKubernetesSupportedVersion": {EventVersionUpdate, "updating Kubernetes supported version", " ID: "},
 	"deleteKubernetesSupportedVersion": {EventVersionDelete, "deleting Kubernetes supported version", " ID: "},
+	"deployVirtualMachine":             {EventVMCreate, "creating Instance", ": "},
+	"destroyVirtualMachine":            {EventVMDestroy, "destroying Instance", ": "},
+	"addNodesToKubernetesCluster":      {EventNodesAdd, "adding nodes to Kubernetes cluster", " ID: "},
+	"removeNodesFromKubernetesCluster": {EventNodesRemove, "removing nodes from Kubernetes cluster", " ID: "},
+	// At once, by no job.
+	"addVirtualMachinesToKubernetesCluster":      {EventNodesAdd, "linking Instances to Kubernetes cluster", " ID: "},
+	"removeVirtualMachinesFromKubernetesCluster": {EventNodesRemove, "unlinking Instances from Kubernetes cluster", " ID: "},
+	"cancelAsyncJob": {EventJobCancel, "cancelling job", " ID: "},
 }
 
 // Scheduled is the text for a job that was accepted; id is what it acts on,

@@ -38,6 +38,10 @@ const (
 	DeleteCluster           Kind = "delete-cluster"
 	StartVM                 Kind = "start-vm"
 	StopVM                  Kind = "stop-vm"
+	DeployVM                Kind = "deploy-vm"
+	DestroyVM               Kind = "destroy-vm"
+	AddNodes                Kind = "add-nodes"             // external ones
+	RemoveExternal          Kind = "remove-external-nodes" // and keep their VMs
 )
 
 // Requests says which event takes hold of the cluster for a job of each kind.
@@ -57,6 +61,8 @@ var Requests = map[Kind]Event{
 	StopCluster:             StopRequested,
 	UpgradeCluster:          UpgradeRequested,
 	DeleteCluster:           DestroyRequested,
+	AddNodes:                AddNodeRequested,
+	RemoveExternal:          RemoveNodeRequest,
 }
 
 // Args is what a job was asked to do. Fields that its kind does not need are
@@ -67,9 +73,10 @@ type Args struct {
 	Offerings       map[Role]string `json:"offerings,omitempty"`       // offering id by node type, only those that change
 	DefaultOffering string          `json:"defaultoffering,omitempty"` // new default of the cluster
 	Autoscaling     *Autoscaling    `json:"autoscaling,omitempty"`
-	Forced          bool            `json:"forced,omitempty"`    // stop a VM by power off
-	VersionID       string          `json:"versionid,omitempty"` // the Kubernetes version to upgrade to
-	Version         string          `json:"version,omitempty"`   // the same as a number: "1.34.1"
+	Forced          bool            `json:"forced,omitempty"`      // stop a VM by power off
+	VersionID       string          `json:"versionid,omitempty"`   // the Kubernetes version to upgrade to
+	Version         string          `json:"version,omitempty"`     // the same as a number: "1.34.1"
+	KeepStopped     bool            `json:"keepstopped,omitempty"` // deploy a VM and do not start it
 }
 
 // Notes is what a job's steps have found out and must not forget. It is stored
@@ -80,6 +87,7 @@ type Notes struct {
 	Before int      `json:"before,omitempty"` // size at the start
 	Wanted int      `json:"wanted,omitempty"` // new nodes wanted
 	VMID   string   `json:"vmid,omitempty"`   // the worker that is being removed, the node that is being upgraded
+	Gone   bool     `json:"gone,omitempty"`   // its VM does not exist any more
 }
 
 // Job is an async job.
@@ -133,6 +141,10 @@ var Classes = map[string]string{
 	"stopKubernetesCluster":            "org.apache.cloudstack.api.command.user.kubernetes.cluster.StopKubernetesClusterCmd",
 	"upgradeKubernetesCluster":         "org.apache.cloudstack.api.command.user.kubernetes.cluster.UpgradeKubernetesClusterCmd",
 	"deleteKubernetesSupportedVersion": "org.apache.cloudstack.api.command.admin.kubernetes.version.DeleteKubernetesSupportedVersionCmd",
+	"deployVirtualMachine":             "org.apache.cloudstack.api.command.user.vm.DeployVMCmd",
+	"destroyVirtualMachine":            "org.apache.cloudstack.api.command.user.vm.DestroyVMCmd",
+	"addNodesToKubernetesCluster":      "org.apache.cloudstack.api.command.user.kubernetes.cluster.AddNodesToKubernetesClusterCmd",
+	"removeNodesFromKubernetesCluster": "org.apache.cloudstack.api.command.user.kubernetes.cluster.RemoveNodesFromKubernetesClusterCmd",
 }
 
 // CommandsLike returns the commands that make jobs and whose class name holds

@@ -37,6 +37,8 @@ type CreateRequest struct {
 	Keypair       string
 	NetworkID     string
 	CSI           bool
+	Linked        bool   // ExternalManaged: no more than a record
+	Endpoint      string // its externalloadbalanceripaddress
 	JobID         string
 }
 
@@ -52,6 +54,42 @@ type VMRequest struct {
 	VM     string
 	Forced bool
 	JobID  string
+}
+
+// DeployRequest is deployVirtualMachine as sent.
+type DeployRequest struct {
+	Name        string // host name; "" = VM- and the id
+	DisplayName string
+	ZoneID      string
+	OfferingID  string
+	TemplateID  string
+	NetworkIDs  []string // the first is the default network's; empty = the account's own network
+	Keypair     string
+	KeepStopped bool // startvm=false
+	JobID       string
+}
+
+// NodesRequest is addNodesToKubernetesCluster, removeNodesFromKubernetesCluster.
+type NodesRequest struct {
+	Cluster       string
+	NodeIDs       []string
+	ManualUpgrade bool
+	JobID         string
+}
+
+// LinkRequest is addVirtualMachinesToKubernetesCluster,
+// removeVirtualMachinesFromKubernetesCluster.
+type LinkRequest struct {
+	Cluster string
+	VMIDs   []string
+	Control bool // iscontrolnode
+}
+
+// Unlinked is what became of one VM that was to be unlinked; Why is empty when
+// it was.
+type Unlinked struct {
+	VMID string
+	Why  string
 }
 
 // Page is a page of a list. The zero value is the first page of the default

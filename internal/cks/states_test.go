@@ -75,6 +75,8 @@ func TestKindsFireTheirEvents(t *testing.T) {
 		StopRequested:      {StopCluster},
 		UpgradeRequested:   {UpgradeCluster},
 		DestroyRequested:   {DeleteCluster},
+		AddNodeRequested:   {AddNodes},
+		RemoveNodeRequest:  {RemoveExternal},
 	} {
 		for _, k := range kinds {
 			want[k] = event

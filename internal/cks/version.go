@@ -39,7 +39,7 @@ func CheckVersion(r VersionRequest, zone string) (KubernetesVersion, error) {
 			name += "-" + zone
 		}
 	}
-	if !validClusterName(name) {
+	if !printable(name, maxClusterName) {
 		return KubernetesVersion{}, Errorf(Invalid, "Invalid name for the Kubernetes version (it needs 1 to %d printable characters)", maxClusterName)
 	}
 	return KubernetesVersion{

@@ -163,7 +163,7 @@ func compareFields(t *testing.T, name string, want *openapi3.Schema, c api.ApiCo
 func TestListApisRelated(t *testing.T) {
 	t.Parallel()
 	got := apisFor(t, admin, "&name=scaleKubernetesCluster")["scaleKubernetesCluster"]
-	if !got.Isasync || got.Related != "createKubernetesCluster,listKubernetesClusters,startKubernetesCluster,upgradeKubernetesCluster" {
+	if !got.Isasync || got.Related != "addNodesToKubernetesCluster,createKubernetesCluster,listKubernetesClusters,removeNodesFromKubernetesCluster,startKubernetesCluster,upgradeKubernetesCluster" {
 		t.Errorf("async %v, related to %s", got.Isasync, got.Related)
 	}
 	if id := got.Params[0]; id.Related != "listKubernetesClusters" {

@@ -25,6 +25,7 @@ type canned struct {
 	images   []cks.Template
 	networks []cks.NetworkView
 	world    cks.Simulation
+	unlinked []cks.Unlinked
 	total    int
 	err      error
 	asked    any // the last request
@@ -105,6 +106,34 @@ func (c *canned) StartVM(_ context.Context, _ cks.Account, req cks.VMRequest) (c
 
 func (c *canned) StopVM(_ context.Context, _ cks.Account, req cks.VMRequest) (cks.Job, error) {
 	return c.job, c.ask(req)
+}
+
+func (c *canned) DeployVM(_ context.Context, _ cks.Account, req cks.DeployRequest) (string, cks.Job, error) {
+	return workerVM, c.job, c.ask(req)
+}
+
+func (c *canned) DestroyVM(_ context.Context, _ cks.Account, req cks.VMRequest) (cks.Job, error) {
+	return c.job, c.ask(req)
+}
+
+func (c *canned) AddNodes(_ context.Context, _ cks.Account, req cks.NodesRequest) (cks.Job, error) {
+	return c.job, c.ask(req)
+}
+
+func (c *canned) RemoveNodes(_ context.Context, _ cks.Account, req cks.NodesRequest) (cks.Job, error) {
+	return c.job, c.ask(req)
+}
+
+func (c *canned) LinkVMs(_ context.Context, _ cks.Account, req cks.LinkRequest) error {
+	return c.ask(req)
+}
+
+func (c *canned) UnlinkVMs(_ context.Context, _ cks.Account, req cks.LinkRequest) ([]cks.Unlinked, error) {
+	return c.unlinked, c.ask(req)
+}
+
+func (c *canned) DeleteClusterAndVMs(_ context.Context, _ cks.Account, id, jobID string) (cks.Job, error) {
+	return c.job, c.ask([]string{id, jobID, "and VMs"})
 }
 
 func (c *canned) Offerings(_ context.Context, f cks.CatalogFilter) ([]cks.Offering, int, error) {

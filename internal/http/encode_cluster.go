@@ -68,11 +68,17 @@ func encodeCluster(v cks.ClusterView) api.KubernetesCluster {
 	return out
 }
 
+// The types of clusters.
+const (
+	cloudManaged    = "CloudManaged"
+	externalManaged = "ExternalManaged"
+)
+
 func clusterType(c cks.Cluster) string {
 	if c.ExternalManaged {
-		return "ExternalManaged"
+		return externalManaged
 	}
-	return "CloudManaged"
+	return cloudManaged
 }
 
 // offeringOf returns an offering's id and name, or nothing for no id.

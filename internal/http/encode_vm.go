@@ -1,6 +1,7 @@
 package http
 
 import (
+	"cmp"
 	"net/netip"
 
 	"github.com/google/uuid"
@@ -14,6 +15,7 @@ func encodeVM(v cks.VMView) api.VirtualMachine {
 	out := encodeMachine(v.VM, v.Account, v.Zone, v.NetworkID, v.NetworkName)
 	out.Domainpath = v.Account.DomainPath
 	out.Serviceofferingid, out.Serviceofferingname = v.Offering.ID, v.Offering.Name
+	out.Keypairs = v.VM.Keypair
 	out.Cpunumber, out.Cpuspeed, out.Memory = v.VM.Cores, v.Offering.SpeedMHz, v.VM.MemoryMB
 	if v.Template != nil {
 		out.Templateid, out.Templatename = v.Template.ID, v.Template.Name
@@ -29,7 +31,10 @@ func encodeNode(v cks.ClusterView, vm cks.VM) api.VirtualMachine {
 	if !etcd {
 		out.Kubernetesnodeversion = vm.NodeVersion
 	}
-	out.Keypairs = v.Cluster.Keypair
+	out.Keypairs = cmp.Or(vm.Keypair, v.Cluster.Keypair)
+	if vm.External {
+		out.Manualupgrade = &vm.Manual
+	}
 	return out
 }
 
@@ -38,7 +43,7 @@ func encodeMachine(vm cks.VM, owner cks.Account, zone cks.Zone, networkID, netwo
 	return api.VirtualMachine{
 		Id:          vm.ID,
 		Name:        vm.Name,
-		Displayname: vm.Name,
+		Displayname: cmp.Or(vm.DisplayName, vm.Name),
 		Account:     owner.Name,
 		Userid:      owner.UserID,
 		Username:    owner.Name, // an account has one user, of its name
@@ -50,10 +55,18 @@ func encodeMachine(vm cks.VM, owner cks.Account, zone cks.Zone, networkID, netwo
 		Zoneid:      zone.ID,
 		Zonename:    zone.Name,
 		Hypervisor:  "Simulator",
-		Vmtype:      "cksnode",
+		Vmtype:      vmType(vm),
 		Ipaddress:   vm.IPAddress,
 		Nic:         []api.NIC{encodeNIC(vm, networkID, networkName)},
 	}
+}
+
+// vmType tells the VMs that the service made from those that it did not.
+func vmType(vm cks.VM) string {
+	if vm.AccountID != "" {
+		return "User"
+	}
+	return "cksnode"
 }
 
 func encodeNIC(vm cks.VM, networkID, networkName string) api.NIC {

@@ -89,6 +89,8 @@ func decodeCreate(caller cks.Account, p api.CreateKubernetesClusterParams) (cks.
 		Keypair:       p.Keypair,
 		NetworkID:     p.Networkid,
 		CSI:           p.Enablecsi,
+		Linked:        p.Clustertype == externalManaged,
+		Endpoint:      p.Externalloadbalanceripaddress,
 		JobID:         p.Customjobid,
 	}
 	if req.ControlNodes == nil {
@@ -109,8 +111,8 @@ func checkCreate(caller cks.Account, p api.CreateKubernetesClusterParams) error 
 	if p.Account != "" && p.Account != caller.Name {
 		return cks.Errorf(cks.Invalid, "A Kubernetes cluster can be created for the caller's own account only, not for account %s", p.Account)
 	}
-	if p.Clustertype != "" && p.Clustertype != "CloudManaged" {
-		return cks.Errorf(cks.Invalid, "A Kubernetes cluster of type %s can not be created here, only CloudManaged", p.Clustertype)
+	if p.Clustertype != "" && p.Clustertype != cloudManaged && p.Clustertype != externalManaged {
+		return cks.Errorf(cks.Invalid, "Unable to resolve cluster type %s to a supported value (CloudManaged, ExternalManaged)", p.Clustertype)
 	}
 	if p.Cniconfigurationid != "" {
 		return cks.UnknownEntity("cniconfigurationid", p.Cniconfigurationid)
@@ -119,7 +121,7 @@ func checkCreate(caller cks.Account, p api.CreateKubernetesClusterParams) error 
 		return err
 	}
 	return refuseUnsupported([]unsupported{
-		{"externalloadbalanceripaddress", p.Externalloadbalanceripaddress != ""},
+		{"externalloadbalanceripaddress", p.Externalloadbalanceripaddress != "" && p.Clustertype != externalManaged},
 		{"cniconfigdetails", p.Cniconfigdetails != nil},
 		{"asnumber", p.Asnumber != 0},
 	})
@@ -141,7 +143,12 @@ func refuseUnsupported(params []unsupported) error {
 }
 
 func (s *server) DeleteKubernetesCluster(ctx context.Context, req api.DeleteKubernetesClusterRequestObject) (api.DeleteKubernetesClusterResponseObject, error) {
-	job, err := s.svc.DeleteCluster(ctx, callerFrom(ctx), req.Params.Id, req.Params.Customjobid)
+	p := req.Params
+	remove := s.svc.DeleteCluster
+	if p.Cleanup || p.Expunge {
+		remove = s.svc.DeleteClusterAndVMs
+	}
+	job, err := remove(ctx, callerFrom(ctx), p.Id, p.Customjobid)
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,11 @@ type Service interface {
 	StopCluster(ctx context.Context, caller cks.Account, id, jobID string) (cks.Job, error)
 	UpgradeCluster(ctx context.Context, caller cks.Account, req cks.UpgradeRequest) (cks.Job, error)
 	DeleteCluster(ctx context.Context, caller cks.Account, id, jobID string) (cks.Job, error)
+	DeleteClusterAndVMs(ctx context.Context, caller cks.Account, id, jobID string) (cks.Job, error)
+	AddNodes(ctx context.Context, caller cks.Account, req cks.NodesRequest) (cks.Job, error)
+	RemoveNodes(ctx context.Context, caller cks.Account, req cks.NodesRequest) (cks.Job, error)
+	LinkVMs(ctx context.Context, caller cks.Account, req cks.LinkRequest) error
+	UnlinkVMs(ctx context.Context, caller cks.Account, req cks.LinkRequest) ([]cks.Unlinked, error)
 	Clusters(ctx context.Context, caller cks.Account, f cks.ClusterFilter) (page []cks.ClusterView, total int, err error)
 
 	ClusterConfig(ctx context.Context, caller cks.Account, id string) (cks.ClusterConfig, error)
@@ -35,6 +40,8 @@ type Service interface {
 	VMs(ctx context.Context, caller cks.Account, f cks.VMFilter) (page []cks.VMView, total int, err error)
 	StartVM(ctx context.Context, caller cks.Account, req cks.VMRequest) (cks.Job, error)
 	StopVM(ctx context.Context, caller cks.Account, req cks.VMRequest) (cks.Job, error)
+	DeployVM(ctx context.Context, caller cks.Account, req cks.DeployRequest) (vmID string, job cks.Job, err error)
+	DestroyVM(ctx context.Context, caller cks.Account, req cks.VMRequest) (cks.Job, error)
 
 	Offerings(ctx context.Context, f cks.CatalogFilter) (page []cks.Offering, total int, err error)
 	Versions(ctx context.Context, f cks.CatalogFilter) (page []cks.KubernetesVersion, total int, err error)

@@ -5,6 +5,7 @@ package invariant
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"ckscale/internal/cks"
@@ -15,6 +16,7 @@ import (
 // Facts are what can be seen of the service and of its cloud at one moment.
 type Facts struct {
 	Clusters []Cluster
+	VMs      []VM              // those in no cluster
 	Jobs     []Job             // the unfinished ones
 	Cloud    []Machine         // the VMs that exist
 	Kubelets map[string]string // by VM id: the Kubernetes version of its node, where that is known
@@ -39,11 +41,12 @@ type VM struct {
 type Job struct {
 	ID        string
 	ClusterID string        // "" when what is seen of it does not tell
+	VMID      string        // of a VM job
 	Holds     bool          // whether its kind holds a cluster
 	Remaining time.Duration // to its deadline
 }
 
-// Machine is a VM that exists in the cloud.
+// Machine is a VM that exists in the cloud; ClusterID is empty of one in none.
 type Machine struct{ ID, Name, ClusterID string }
 
 // Margin is how long after its deadline a job may end: it undoes what it did.
@@ -82,6 +85,9 @@ func (f Facts) Broken() []string {
 	for _, text := range f.outdated() {
 		say("I5: %s", text)
 	}
+	for _, v := range f.VMs {
+		listed[v.ID] = true
+	}
 	for _, text := range f.unlike(listed) {
 		say("I3: %s", text)
 	}
@@ -97,8 +103,11 @@ func (f Facts) Broken() []string {
 func (f Facts) unlike(listed map[string]bool) (texts []string) {
 	exists := map[string]bool{}
 	for _, m := range f.Cloud {
+		if exists[m.ID] && f.quiet(m.ClusterID) {
+			texts = append(texts, fmt.Sprintf("VM %s is in two places", m.Name))
+		}
 		exists[m.ID] = true
-		if f.quiet(m.ClusterID) && !listed[m.ID] {
+		if f.quiet(m.ClusterID) && !f.changing(m.ID) && !listed[m.ID] {
 			texts = append(texts, fmt.Sprintf("VM %s exists and is not listed", m.Name))
 		}
 	}
@@ -107,6 +116,11 @@ func (f Facts) unlike(listed map[string]bool) (texts []string) {
 			if f.quiet(c.ID) && !exists[v.ID] {
 				texts = append(texts, fmt.Sprintf("VM %s is listed and does not exist", v.Name))
 			}
+		}
+	}
+	for _, v := range f.VMs {
+		if !f.changing(v.ID) && !exists[v.ID] {
+			texts = append(texts, fmt.Sprintf("VM %s is listed and does not exist", v.Name))
 		}
 	}
 	return texts
@@ -123,6 +137,11 @@ func (f Facts) outdated() (texts []string) {
 		}
 	}
 	return texts
+}
+
+// changing tells whether a job of its own works on the VM.
+func (f Facts) changing(id string) bool {
+	return slices.ContainsFunc(f.Jobs, func(j Job) bool { return j.VMID == id })
 }
 
 // quiet tells whether no job works on the cluster. One that is not listed is
@@ -180,13 +199,22 @@ func Gather(ctx context.Context, st *store.Store, world *sim.World) (Facts, erro
 		}
 		f.Clusters = append(f.Clusters, c)
 	}
+	vms, _, err := st.VMViews(ctx, cks.VMFilter{ListAll: true, Page: cks.Page{Size: -1}}, "")
+	if err != nil {
+		return f, err
+	}
+	for _, v := range vms {
+		if v.VM.ClusterID == "" {
+			f.VMs = append(f.VMs, VM{ID: v.VM.ID, Name: v.VM.Name})
+		}
+	}
 	jobs, _, err := st.Jobs(ctx, cks.JobFilter{ListAll: true}, "")
 	if err != nil {
 		return f, err
 	}
 	for _, j := range jobs {
 		_, holds := cks.Requests[j.Kind]
-		f.Jobs = append(f.Jobs, Job{ID: j.ID, ClusterID: j.ClusterID, Holds: holds, Remaining: j.Remaining})
+		f.Jobs = append(f.Jobs, Job{ID: j.ID, ClusterID: j.ClusterID, VMID: j.VMID, Holds: holds, Remaining: j.Remaining})
 	}
 	s, err := world.Query(ctx, "")
 	if err != nil {

@@ -16,8 +16,9 @@ func sound() Facts {
 			{"a", "quiet", cks.Alert, 1, []VM{{ID: "a1"}, {ID: "a2", Worker: true}}},
 			{"b", "busy", cks.Scaling, 1, []VM{{ID: "b1"}, {ID: "b2", Worker: true}, {ID: "b3", Worker: true}}},
 		},
-		Jobs:  []Job{{ID: "j", ClusterID: "b", Holds: true, Remaining: -time.Second}, {ID: "k"}},
-		Cloud: []Machine{{"a1", "a1", "a"}, {"a2", "a2", "a"}, {"b1", "b1", "b"}, {"b2", "b2", "b"}, {"b4", "b4", "b"}},
+		VMs:   []VM{{ID: "p", Name: "plain"}, {ID: "q", Name: "in work"}},
+		Jobs:  []Job{{ID: "j", ClusterID: "b", Holds: true, Remaining: -time.Second}, {ID: "k", VMID: "q"}},
+		Cloud: []Machine{{"a1", "a1", "a"}, {"a2", "a2", "a"}, {"b1", "b1", "b"}, {"b2", "b2", "b"}, {"b4", "b4", "b"}, {"p", "plain", ""}},
 	}
 }
 
@@ -45,7 +46,11 @@ func TestBreachesAreTold(t *testing.T) {
 			f.Clusters[0].State, f.Clusters[0].VMs[1].Name, f.Clusters[0].VMs[1].Version = cks.Running, "a2", "1.33.1"
 			f.Kubelets = map[string]string{"a2": "v1.34.1"}
 		},
-		"I4: job j should have ended 1m1s ago": func(f *Facts) { f.Jobs[0].Remaining = -Margin - time.Second },
+		"I4: job j should have ended 1m1s ago":        func(f *Facts) { f.Jobs[0].Remaining = -Margin - time.Second },
+		"I3: VM plain is listed and does not exist":   func(f *Facts) { f.Cloud = f.Cloud[:5] },
+		"I3: VM in work is listed and does not exist": func(f *Facts) { f.Jobs[1].VMID = "" },
+		"I3: VM plain exists and is not listed":       func(f *Facts) { f.VMs = f.VMs[1:] },
+		"I3: VM a1 is in two places":                  func(f *Facts) { f.Cloud = append(f.Cloud, Machine{"a1", "a1", "a"}) },
 	} {
 		f := sound()
 		spoil(&f)

@@ -87,19 +87,23 @@ func (r *run) recordAutoscaling(ctx context.Context, q *store.Queries) error {
 	return q.RecordAutoscaling(ctx, r.job, *r.job.Args.Autoscaling)
 }
 
-// destroyAllVMs destroys all VMs of a cluster that is deleted. All are tried;
-// those that are gone are recorded even if others fail.
+// destroyAllVMs destroys all VMs of a cluster that is deleted. Its external
+// nodes are its owner's: they go back, and run on. All are tried; those that are
+// gone are recorded even if others fail.
 func (r *run) destroyAllVMs(ctx context.Context) error {
 	view, err := r.cluster(ctx)
 	if err != nil {
 		return err
 	}
 	return each(view.VMs, func(v cks.VM) error {
+		if v.External {
+			return r.giveBack(ctx, v)
+		}
 		what := fmt.Sprintf("Failed to destroy VM %s of Kubernetes cluster : %s", v.Name, view.Cluster.Name)
 		err := r.call(ctx, what, r.cfg.CallTimeout, func(ctx context.Context) error {
-			return gone(r.vms.Destroy(ctx, v.ClusterID, v.ID))
+			return gone(r.vms.Destroy(ctx, v.Place, v.ID))
 		})
-		if err == nil && v.Role != cks.Etcd {
+		if err == nil && v.Role != cks.Etcd && !v.Linked {
 			err = r.call(ctx, what, r.cfg.CallTimeout, func(ctx context.Context) error {
 				return gone(r.nodes.Delete(ctx, v.ClusterID, v.NodeName()))
 			})
@@ -118,7 +122,7 @@ func (r *run) startVM(ctx context.Context) error {
 		return err
 	}
 	return r.call(ctx, "Failed to start VM "+v.Name, r.cfg.CallTimeout, func(ctx context.Context) error {
-		return r.vms.Start(ctx, v.ClusterID, v.ID)
+		return r.vms.Start(ctx, v.Place, v.ID)
 	})
 }
 
@@ -129,7 +133,7 @@ func (r *run) stopVM(ctx context.Context) error {
 		return err
 	}
 	return r.call(ctx, "Failed to stop VM "+v.Name, r.cfg.CallTimeout, func(ctx context.Context) error {
-		return r.vms.Stop(ctx, v.ClusterID, v.ID, r.job.Args.Forced)
+		return r.vms.Stop(ctx, v.Place, v.ID, r.job.Args.Forced)
 	})
 }
 
@@ -148,7 +152,7 @@ func (r *run) waitVM(ctx context.Context, onTheWay cks.VMState, wanted func(cks.
 	if err != nil {
 		return err
 	}
-	found, err := r.machines(ctx, v.ClusterID)
+	found, err := r.machines(ctx, v.Place)
 	if err != nil {
 		return err
 	}

@@ -135,6 +135,36 @@ var plans = map[cks.Kind]plan{
 		steps: []step{{name: "start-vm", do: (*run).startVM}, {name: "wait-running", do: (*run).waitVMRunning}}, result: vmResult},
 	cks.StopVM: {
 		steps: []step{{name: "stop-vm", do: (*run).stopVM}, {name: "wait-down", do: (*run).waitVMDown}}, result: vmResult},
+	cks.DeployVM: {
+		steps: []step{
+			{name: "plan-capacity", do: (*run).planVM},
+			{name: "create-vm", do: (*run).createVM},
+			{name: "start-vm", do: (*run).startDeployed},
+			{name: "wait-running", do: (*run).waitDeployed},
+			{name: "record-vm", db: (*run).recordVM},
+		},
+		undo: []step{{name: "drop-vm", do: (*run).dropVM}}, result: vmResult},
+	cks.DestroyVM: {
+		steps: []step{{name: "destroy-vm", do: (*run).destroyPlain}, {name: "record-destroyed", db: (*run).recordDestroyed}},
+		undo:  []step{{name: "keep-vm", db: (*run).recordVM}}, result: vmResult},
+	cks.AddNodes: {
+		steps: []step{
+			{name: "move-in", do: (*run).moveIn},
+			{name: "attach-iso", do: (*run).attachISO},
+			{name: "wait-new-nodes", do: (*run).waitNewNodes},
+			{name: "detach-iso", do: (*run).detachISO, optional: true},
+		},
+		undo: []step{{name: "keep-ready-return-others", do: (*run).keepReadyReturnOthers}}, result: clusterResult, explain: explainAdding},
+	cks.RemoveExternal: {
+		steps: []step{
+			{name: "observe-vms", do: (*run).observeExternal, harmless: true},
+			{name: "next-node", do: (*run).nextNode},
+			{name: "drain", do: (*run).drain},
+			{name: "delete-node", do: (*run).deleteNode},
+			{name: "move-out", do: (*run).moveOut},
+			{name: "record-return", db: (*run).recordReturn, back: "observe-vms", more: (*run).moreToRemove},
+		},
+		undo: []step{{name: "keep-the-rest", do: (*run).keepExternal}}, result: clusterResult},
 }
 
 // after returns the position behind the step called name: 0 for "". A name

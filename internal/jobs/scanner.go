@@ -118,9 +118,10 @@ func (s *Scanner) scanDue(ctx context.Context) {
 			s.request(ctx, id)
 		}
 		if len(ids) < batch {
-			return
+			break
 		}
 	}
+	s.scanDueVMs(ctx)
 }
 
 // purge deletes events that are older than they are kept, a few on each tick.
@@ -141,7 +142,12 @@ func (s *Scanner) scanAll(ctx context.Context) {
 		s.report(ctx, "", err)
 		return
 	}
-	for _, id := range ids {
+	vms, err := s.store.LivePlainVMs(ctx)
+	if err != nil {
+		s.report(ctx, "", err)
+		return
+	}
+	for _, id := range append(ids, vms...) {
 		s.request(ctx, id)
 	}
 }
@@ -199,7 +205,7 @@ var verdicts = []verdict{
 	{cks.Alert, (*sighting).healthy, []cks.Event{cks.RecoveryRequested, cks.OperationSucceeded}},
 }
 
-// Scan looks at one cluster: records its VMs' states, wakes its waiting job,
+// Scan looks at one cluster, or one VM that is in none: records its VMs' states, wakes its waiting job,
 // and moves it where a verdict says so. A panic in it is an error of this
 // cluster alone.
 func (s *Scanner) Scan(ctx context.Context, id string) (err error) {
@@ -209,8 +215,11 @@ func (s *Scanner) Scan(ctx context.Context, id string) (err error) {
 		}
 	}()
 	view, err := s.store.View(ctx, id) // before the machines: a job that comes between changes the row's version (A48)
-	if err != nil {
-		return gone(err)
+	if cks.CodeOf(err) == cks.NotFound {
+		return s.scanVM(ctx, id)
+	}
+	if err != nil || view.Cluster.ExternalManaged { // its VMs are looked at one by one
+		return err
 	}
 	found, err := s.machines(ctx, id)
 	if err != nil {
@@ -222,7 +231,7 @@ func (s *Scanner) Scan(ctx context.Context, id string) (err error) {
 	if _, err := s.store.WakeCluster(ctx, id); err != nil {
 		return err
 	}
-	if view.Cluster.ExternalManaged || view.Cluster.State.Busy() {
+	if view.Cluster.State.Busy() {
 		return nil
 	}
 	return errors.Join(s.judge(ctx, view, found), s.sweep(ctx, view, found))

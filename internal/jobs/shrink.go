@@ -45,7 +45,7 @@ func observe(ctx context.Context, st *store.Store, vms []cks.VM, found machines)
 		case exists && (m.State != v.State || m.IPAddress != v.IPAddress || m.MACAddress != v.MACAddress):
 			err = st.ObserveVM(ctx, v.ID, m, found.asked)
 		case !exists && v.Phase != cks.Chosen && v.State != cks.VMExpunging:
-			err = st.ObserveGone(ctx, v.ID, found.asked)
+			err = st.ObserveGone(ctx, v, found.asked)
 		}
 		if err != nil {
 			return fmt.Errorf("observe %s: %w", v.Name, err)
@@ -98,6 +98,9 @@ func (r *run) nextNode(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if r.job.Kind == cks.RemoveExternal {
+			return cks.Errorf(cks.Failed, "Removal of node %s from Kubernetes cluster %s timed out", todo[0].NodeName(), view.Cluster.Name)
+		}
 		return cks.Errorf(cks.Failed, "Scaling Kubernetes cluster %s failed, scaling action timed out", view.Cluster.Name)
 	}
 	r.job.Notes.VMID = todo[0].ID
@@ -125,6 +128,9 @@ func (r *run) removing(ctx context.Context, v cks.VM) string {
 	name := r.job.ClusterID
 	if view, err := r.cluster(ctx); err == nil {
 		name = view.Cluster.Name
+	}
+	if r.job.Kind == cks.RemoveExternal {
+		return fmt.Sprintf("Removing nodes failed for Kubernetes cluster %s, failed to remove Kubernetes node: %s running on VM : %s", name, v.NodeName(), v.Name)
 	}
 	return fmt.Sprintf("Scaling failed for Kubernetes cluster %s, failed to remove Kubernetes node: %s running on VM : %s", name, v.NodeName(), v.Name)
 }

@@ -8,7 +8,8 @@ import (
 )
 
 // VMs is the machine side of the world. Every call is idempotent by VM id and
-// returns when ctx ends. A VM that does not exist is an error with the code
+// returns when ctx ends. What is called clusterID is the place of a machine: its
+// own id while it is in no cluster. A VM that does not exist is an error with the code
 // cks.NotFound. Any error with the code cks.Failed is final (its text is for
 // the client); other errors may be tried again.
 type VMs interface {
@@ -26,6 +27,10 @@ type VMs interface {
 	Destroy(ctx context.Context, clusterID, vmID string) error
 	// Resize gives a machine another offering's size.
 	Resize(ctx context.Context, clusterID, vmID string, cores, memoryMB int) error
+	// Move takes a machine, which stays as it is, into a cluster or out of it:
+	// from and to are places, a cluster's id or for a machine in none its own.
+	// One that has arrived does nothing.
+	Move(ctx context.Context, vmID, from, to string) error
 	// AttachISO and DetachISO put in and take out the binaries ISO. Doing it
 	// again does nothing.
 	AttachISO(ctx context.Context, clusterID, vmID string) error

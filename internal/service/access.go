@@ -37,11 +37,15 @@ func vm(ctx context.Context, q *store.Queries, caller cks.Account, param, ref st
 	if err != nil {
 		return cks.VM{}, unknown(err, param, ref)
 	}
-	c, err := q.ClusterByRef(ctx, v.ClusterID)
-	if err != nil {
-		return cks.VM{}, err
+	owner := v.AccountID
+	if owner == "" {
+		c, err := q.ClusterByRef(ctx, v.ClusterID)
+		if err != nil {
+			return cks.VM{}, err
+		}
+		owner = c.AccountID
 	}
-	if err := permit(caller, c.AccountID); err != nil {
+	if err := permit(caller, owner); err != nil {
 		return v, &refusal{err, "", v.ID}
 	}
 	return v, nil

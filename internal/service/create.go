@@ -20,6 +20,9 @@ func (s *Service) CreateCluster(ctx context.Context, caller cks.Account, req cks
 		return "", cks.Job{}, err
 	}
 	const command = "createKubernetesCluster"
+	if req.Linked {
+		return s.createLinked(ctx, caller, command, req)
+	}
 	var c cks.Cluster
 	var job cks.Job
 	err := s.store.InTx(ctx, func(q *store.Queries) error {

@@ -8,8 +8,19 @@ import (
 )
 
 // DeleteCluster validates the request and records the job that will carry it
-// out. Errors and refusals are as in Scale.
+// out. Errors and refusals are as in Scale. Of a cluster that others manage only
+// the record goes, at once.
 func (s *Service) DeleteCluster(ctx context.Context, caller cks.Account, id, jobID string) (cks.Job, error) {
+	return s.deleteCluster(ctx, caller, id, jobID, false)
+}
+
+// DeleteClusterAndVMs is DeleteCluster with the VMs that are linked to a cluster
+// that others manage. Those of other clusters go in any case.
+func (s *Service) DeleteClusterAndVMs(ctx context.Context, caller cks.Account, id, jobID string) (cks.Job, error) {
+	return s.deleteCluster(ctx, caller, id, jobID, true)
+}
+
+func (s *Service) deleteCluster(ctx context.Context, caller cks.Account, id, jobID string, cleanup bool) (cks.Job, error) {
 	if err := checkJobID(jobID); err != nil {
 		return cks.Job{}, err
 	}
@@ -21,6 +32,12 @@ func (s *Service) DeleteCluster(ctx context.Context, caller cks.Account, id, job
 		job := s.jobFor(caller, "deleteKubernetesCluster", jobID, c)
 		if err := cks.CheckDelete(c); err != nil {
 			return refuse(ctx, q, job, err)
+		}
+		if c.ExternalManaged && !cleanup {
+			if err := q.ForgetCluster(ctx, c); err != nil {
+				return cks.Job{}, lostIfConflict(err, job)
+			}
+			return q.AddDoneJob(ctx, job, cks.JobResult{Success: true})
 		}
 		job.Kind = cks.DeleteCluster
 		return hold(ctx, q, c, job)

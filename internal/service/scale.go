@@ -58,7 +58,7 @@ func (s *Service) scaleFacts(ctx context.Context, q *store.Queries, caller cks.A
 	if facts.Offerings, err = offerings(ctx, q, req.OfferingID, req.NodeOfferings); err != nil {
 		return facts, err
 	}
-	if facts.NodeVMs, err = nodeVMs(ctx, q, req.NodeIDs); err != nil {
+	if facts.NodeVMs, err = nodeVMs(ctx, q, "nodeids", req.NodeIDs); err != nil {
 		return facts, err
 	}
 	if c.ID == "" {
@@ -110,10 +110,10 @@ func offerings(ctx context.Context, q *store.Queries, id *string, entries []cks.
 	return found, nil
 }
 
-// nodeVMs returns the rows that nodeids names, of whatever cluster, one for
+// nodeVMs returns the rows that refs, sent as the parameter param, name, of whatever cluster, one for
 // each time that it is named. A number that names nothing has none, and the
 // checks refuse it. An id sent over and over is read once.
-func nodeVMs(ctx context.Context, q *store.Queries, refs []string) ([]cks.VM, error) {
+func nodeVMs(ctx context.Context, q *store.Queries, param string, refs []string) ([]cks.VM, error) {
 	var vms []cks.VM
 	read := map[string]cks.VM{}
 	for _, sent := range refs {
@@ -126,7 +126,7 @@ func nodeVMs(ctx context.Context, q *store.Queries, refs []string) ([]cks.VM, er
 				continue
 			}
 			if err != nil {
-				return nil, unknown(err, "nodeids", sent)
+				return nil, unknown(err, param, sent)
 			}
 			read[ref] = v
 		}

@@ -14,9 +14,11 @@ import (
 // Settings are the server's settings that the rules need.
 type Settings struct {
 	MaxSize        int           // most workers and control nodes of one cluster
-	ScaleTimeout   time.Duration // how long a job may take, unless one of the next two applies
+	ScaleTimeout   time.Duration // how long a job may take, unless one of the next applies
 	StartTimeout   time.Duration // a start, a create or a stop of a cluster
 	UpgradeTimeout time.Duration // an upgrade
+	AddTimeout     time.Duration // adding external nodes; 0 = ScaleTimeout
+	RemoveTimeout  time.Duration // removing external nodes; 0 = ScaleTimeout
 	EndpointURL    string        // where clusters reach this server; autoscaling needs it
 	ServerID       string        // this process, as jobs show it while it executes them
 	// Steps and UndoSteps give the names of the steps of a job of a kind, and of

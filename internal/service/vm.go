@@ -33,6 +33,9 @@ func (s *Service) vmJob(ctx context.Context, caller cks.Account, command string,
 			ID: req.JobID, Command: command, Kind: cks.Nothing, AccountID: caller.ID, VMID: v.ID,
 			Args: cks.Args{Forced: req.Forced}, Timeout: s.set.ScaleTimeout,
 		}
+		if err := q.LockVM(ctx, v.ID); err != nil { // or a cluster could take it meanwhile
+			return cks.Job{}, err
+		}
 		view, err := q.VMView(ctx, v.ID) // it is judged by what it is told, or a scan could come in between
 		if err != nil {
 			return cks.Job{}, err

@@ -16,6 +16,7 @@ const (
 	opStop      = "vm.stop"
 	opDestroy   = "vm.destroy"
 	opResize    = "vm.resize"
+	opMove      = "vm.move"
 	opMachines  = "vm.list"
 	opAttach    = "iso.attach"
 	opDetach    = "iso.detach"

@@ -189,7 +189,7 @@ func (c *cluster) machines() []cks.Machine {
 	all := make([]cks.Machine, len(c.Machines))
 	for i, m := range c.Machines {
 		all[i] = cks.Machine{
-			ID: m.ID, ClusterID: c.ID, Name: m.Name, State: m.State, Cores: m.Cores, MemoryMB: m.MemoryMB,
+			ID: m.ID, ClusterID: clusterOf(c.ID, m.ID), Name: m.Name, State: m.State, Cores: m.Cores, MemoryMB: m.MemoryMB,
 			ISOAttached: m.ISO, IPAddress: m.IP, MACAddress: m.MAC,
 		}
 	}

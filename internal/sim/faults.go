@@ -51,6 +51,7 @@ var operations = []operation{
 	{"vm.stop", callFaults},
 	{"vm.destroy", callFaults},
 	{"vm.resize", callFaults},
+	{"vm.move", callFaults},
 	{"vm.list", callFaults},
 	{"iso.attach", callFaults},
 	{"iso.detach", callFaults},

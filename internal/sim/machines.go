@@ -38,7 +38,7 @@ func (c *cluster) create(spec cks.MachineSpec) *machine {
 		ID: spec.ID, Name: spec.Name, Role: spec.Role, Cores: spec.Cores, MemoryMB: spec.MemoryMB,
 		State: cks.VMStopped, Version: spec.Version,
 	}
-	m.IP, m.MAC = c.address()
+	m.IP, m.MAC = c.address(m.ID)
 	if m.Role == cks.Worker && !c.Founded {
 		m.Brings = podsPerWorker
 	}
@@ -49,11 +49,15 @@ func (c *cluster) create(spec cks.MachineSpec) *machine {
 // addresses is how many addresses 10.1.0.0/16 gives, 254 in each third octet.
 const addresses = 256 * 254
 
-// address gives out the cluster's next free addresses.
-func (c *cluster) address() (ip, mac string) {
+// address gives out the cluster's next free addresses. A machine in no cluster
+// has one of the upper half, which may be another's, too.
+func (c *cluster) address(vmID string) (ip, mac string) {
 	h := fnv.New32a()
 	h.Write([]byte(c.ID))
 	site := h.Sum32()
+	if c.ID == vmID {
+		c.Made = int(site)&0x3fff + addresses/2
+	}
 	for {
 		n := c.Made % addresses
 		c.Made++

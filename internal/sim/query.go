@@ -44,7 +44,7 @@ func (w *World) showCalls(ctx context.Context, clusterID string, s *cks.Simulati
 	var all []cks.Calls
 	for op, byVM := range *byOperation {
 		for _, vmID := range slices.Sorted(maps.Keys(byVM)) {
-			all = append(all, cks.Calls{Operation: op, ClusterID: clusterID, VMID: vmID, Count: byVM[vmID]})
+			all = append(all, cks.Calls{Operation: op, ClusterID: clusterOf(clusterID, vmID), VMID: vmID, Count: byVM[vmID]})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b cks.Calls) int { return cmp.Compare(a.Operation, b.Operation) })

@@ -109,8 +109,12 @@ func (q *Queries) Usage(ctx context.Context, accountID string) (vms, cores int, 
 	}
 	r, err := one(ctx, q, func(r *row) []any { return []any{&r.vms, &r.cores, &r.memoryMB} }, `
 		SELECT count(*), coalesce(sum(o.cores), 0), coalesce(sum(o.memory_mb), 0)
-		FROM clusters c JOIN vms v ON v.cluster_id = c.id JOIN service_offerings o ON o.id = v.offering_id
-		WHERE c.account_id = $1 AND c.removed IS NULL AND v.removed IS NULL`, accountID)
+		FROM (
+			SELECT offering_id FROM vms WHERE account_id = $1 AND removed IS NULL
+			UNION ALL
+			SELECT v.offering_id FROM clusters c JOIN vms v ON v.cluster_id = c.id
+			WHERE c.account_id = $1 AND c.removed IS NULL AND v.removed IS NULL AND v.account_id IS NULL) v
+		JOIN service_offerings o ON o.id = v.offering_id`, accountID)
 	return r.vms, r.cores, r.memoryMB, err
 }
 

@@ -31,9 +31,9 @@ const insertEvents = `
 	INSERT INTO events (type, level, state, description, caller_id, account_id, job_id, start_id,
 		resource_type, resource_id, resource_name)
 	SELECT f.kind, f.level, f.state, f.text, f.caller,
-		CASE WHEN f.strange THEN f.caller ELSE coalesce(c.account_id, f.caller) END, f.own, s.id,
+		CASE WHEN f.strange THEN f.caller ELSE coalesce(c.account_id, v.account_id, f.caller) END, f.own, s.id,
 		CASE WHEN f.vm IS NOT NULL THEN 'VirtualMachine' WHEN f.cluster IS NOT NULL THEN 'KubernetesCluster' END,
-		coalesce(f.vm, f.cluster), CASE WHEN NOT f.strange THEN coalesce(v.name, c.name) END
+		coalesce(f.vm, f.cluster), CASE WHEN NOT f.strange THEN coalesce(v.host_name, v.name, c.name) END
 	FROM f LEFT JOIN vms v ON v.id = f.vm LEFT JOIN clusters c ON c.id = coalesce(f.cluster, v.cluster_id)
 		LEFT JOIN events s ON s.job_id = f.job AND s.state = 'Scheduled'
 	ON CONFLICT DO NOTHING`
@@ -115,7 +115,7 @@ func (q *Queries) clusterMoved(ctx context.Context, clusterID, name, jobID strin
 func (q *Queries) nodeEvent(ctx context.Context, j cks.Job, kind cks.EventType, vmID string, text func(node, cluster string) string) error {
 	type names struct{ node, cluster string }
 	n, err := one(ctx, q, func(n *names) []any { return []any{&n.node, &n.cluster} },
-		`SELECT lower(v.name), c.name FROM vms v JOIN clusters c ON c.id = v.cluster_id WHERE v.id = $1`, vmID)
+		`SELECT lower(`+vmName+`), c.name FROM vms v JOIN clusters c ON c.id = v.cluster_id WHERE v.id = $1`, vmID)
 	if err != nil {
 		return err
 	}

@@ -37,8 +37,9 @@ func changed(c cks.Cluster) error {
 // FreeCluster ends j's hold and moves the cluster by the events from the state
 // that it is in. A cluster that becomes Destroyed is removed with its VMs and
 // credentials. What j chose and did not finish would wait for it for ever: a VM
-// that is still chosen is doomed, one that is still leaving stays a member. The
-// scanner is told. It fails with ErrNotHeld when j does not hold the cluster.
+// that is still chosen is doomed, an external one becomes a node that can be
+// removed, and one that is still leaving stays a member. The scanner is told.
+// It fails with ErrNotHeld when j does not hold the cluster.
 func (q *Queries) FreeCluster(ctx context.Context, j cks.Job, events ...cks.Event) error {
 	return q.holding(ctx, j, func(q *Queries, seen cks.State) error {
 		to, err := seen.On(events...)
@@ -67,7 +68,15 @@ func (q *Queries) FreeCluster(ctx context.Context, j cks.Job, events ...cks.Even
 			}
 		}
 		_, err = q.exec(ctx, `
-			UPDATE vms SET phase = CASE phase WHEN 'chosen' THEN 'doomed' ELSE 'member' END, job_id = NULL
+			WITH kept AS (
+				SELECT cluster_id, count(*) AS n FROM vms
+				WHERE job_id = $1 AND phase = 'chosen' AND external AND removed IS NULL GROUP BY cluster_id)
+			UPDATE clusters c SET size = size + kept.n FROM kept WHERE c.id = kept.cluster_id`, j.ID)
+		if err != nil {
+			return err
+		}
+		_, err = q.exec(ctx, `
+			UPDATE vms SET phase = CASE WHEN phase = 'chosen' AND NOT external THEN 'doomed' ELSE 'member' END, job_id = NULL
 			WHERE job_id = $1 AND phase IN ('chosen', 'leaving') AND removed IS NULL`, j.ID)
 		q.Wake(TopicWorld, j.ClusterID)
 		return err

@@ -209,9 +209,15 @@ func (q *Queries) ObserveVM(ctx context.Context, vmID string, m cks.Machine, ask
 	return err
 }
 
-// ObserveGone records that the world does not have a VM that is not removed.
-func (q *Queries) ObserveGone(ctx context.Context, vmID string, asked time.Time) error {
-	return q.ObserveVM(ctx, vmID, cks.Machine{State: cks.VMExpunging}, asked)
+// ObserveGone records that the world does not have v, which is not removed, in
+// the place where v was when it was read. One that a job is making, or taking
+// to another place, may not be there.
+func (q *Queries) ObserveGone(ctx context.Context, v cks.VM, asked time.Time) error {
+	_, err := q.exec(ctx, `
+		UPDATE vms SET state = 'Expunging', observed = $3, updated = now()
+		WHERE id = $1 AND place = $2 AND removed IS NULL AND observed <= $3 AND state <> 'Expunging'
+			AND NOT (phase = 'chosen' OR external AND phase = 'leaving')`, v.ID, v.Place, asked)
+	return err
 }
 
 // DropDoomed records that a doomed VM is gone; other VMs stay.

@@ -330,7 +330,7 @@ func TestObserve(t *testing.T) {
 	if got.State != cks.VMStopped || got.IPAddress != "10.9.9.9" || got.MACAddress != "02:00:00:00:00:01" || !got.Updated.After(m.Updated) {
 		t.Errorf("the VM is %+v", got)
 	}
-	ok(t, st.ObserveGone(t.Context(), m.ID, time.Now()))
+	ok(t, st.ObserveGone(t.Context(), m, time.Now()))
 	if got = vm(t, st, m.ID); got.State != cks.VMExpunging || got.Removed {
 		t.Errorf("the VM is %+v", got)
 	}
@@ -354,7 +354,7 @@ func TestStaleObservationChangesNothing(t *testing.T) {
 	late := must[time.Time](t)(st.Now(t.Context()))
 	ok(t, st.ObserveVM(t.Context(), m.ID, cks.Machine{State: cks.VMStopped}, late))
 	ok(t, st.ObserveVM(t.Context(), m.ID, cks.Machine{State: cks.VMStopping}, early))
-	ok(t, st.ObserveGone(t.Context(), m.ID, early))
+	ok(t, st.ObserveGone(t.Context(), m, early))
 	if got := vm(t, st, m.ID); got.State != cks.VMStopped {
 		t.Errorf("the VM is %s", got.State)
 	}

@@ -43,7 +43,7 @@ func TestWritesTouchOnlyTheirOwnRows(t *testing.T) {
 		{"ObserveVM", func() error {
 			return st.ObserveVM(ctx, own[1].ID, cks.Machine{ID: own[1].ID, State: cks.VMUnknown, IPAddress: "10.9.9.9"}, later)
 		}},
-		{"ObserveGone", func() error { return st.ObserveGone(ctx, own[2].ID, later) }},
+		{"ObserveGone", func() error { return st.ObserveGone(ctx, own[2], later) }},
 		{"RecordOfferings", func() error { return st.RecordOfferings(ctx, j, map[cks.Role]string{cks.Worker: medium.ID}, medium.ID) }},
 		{"NodeUpgraded", func() error { return st.NodeUpgraded(ctx, j, own[1].ID, "v1.34.1") }},
 		{"RecordVersion", func() error { return st.RecordVersion(ctx, j, v.Version.ID) }},

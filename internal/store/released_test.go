@@ -27,6 +27,8 @@ var released = map[string]string{
 	"0009_progress.down.sql":       "ff8a1f18fa8a0bf1c6cebff5371a593691ec28998cda885beb6427358b4e4490",
 	"0008_create.up.sql":           "620c8eeb1f917ce8f80c353e6aeb3eab3251fb8514d132139dbc445796baaa68",
 	"0008_create.down.sql":         "1cb4a5cd95debac91d2a1db84684f907d37ffc3ca1d4eed6b632f5b65a0584d7",
+	"0006_plain_vms.up.sql":        "e08a62a011238ebe527ca03979d1653717c0380ba90c985075ef561ad6430391",
+	"0006_plain_vms.down.sql":      "bfe117f5e7e43e8516f074209e8bdb07989c2f3e6d9d91b0a80fad2fe3301019",
 }
 
 // A database that was migrated long ago, and one that is new, have the same

@@ -7,10 +7,15 @@ import (
 )
 
 // vmJSON reads a VM v with its offering o as a cks.VM.
-const vmJSON = `json_build_object('id', v.id, 'seq', v.seq, 'clusterid', v.cluster_id, 'name', v.name, 'role', v.role,
+const vmJSON = `json_build_object('id', v.id, 'seq', v.seq, 'clusterid', v.cluster_id, 'name', ` + vmName + `, 'role', v.role,
+	'accountid', v.account_id, 'displayname', v.display_name, 'keypair', v.keypair, 'linked', v.linked,
+	'place', v.place,
 	'external', v.external, 'offeringid', v.offering_id, 'cores', o.cores, 'memory', o.memory_mb,
 	'state', v.state, 'phase', v.phase, 'version', v.node_version, 'manualupgrade', v.manual_upgrade, 'ip', v.ip_address, 'mac', v.mac_address,
 	'created', v.created, 'updated', v.updated, 'removed', v.removed IS NOT NULL)`
+
+// vmName is the host name of a VM v: as its owner named it, else as we did.
+const vmName = `coalesce(v.host_name, v.name)`
 
 var (
 	vmRows = source[cks.VM]{
@@ -22,15 +27,18 @@ var (
 	}
 
 	vmViewRows = source[cks.VMView]{
-		from:  "vms v JOIN clusters c ON c.id = v.cluster_id",
+		from:  "vms v LEFT JOIN clusters c ON c.id = v.cluster_id",
 		alias: "v",
 		joins: `JOIN service_offerings o ON o.id = v.offering_id
-			JOIN accounts a ON a.id = c.account_id JOIN domains d ON d.id = a.domain_id
-			JOIN zones z ON z.id = c.zone_id
-			LEFT JOIN templates t ON t.id = coalesce(CASE v.role WHEN 'control' THEN c.control_template_id
-				WHEN 'worker' THEN c.worker_template_id ELSE c.etcd_template_id END, c.template_id)`,
-		row: `json_build_object('vm', ` + vmJSON + `, 'clustername', c.name, 'networkid', c.network_id,
-			'networkname', c.network_name, 'account', ` + accountJSON + `, 'zone', ` + zoneJSON + `,
+			JOIN accounts a ON a.id = coalesce(v.account_id, c.account_id) JOIN domains d ON d.id = a.domain_id
+			JOIN zones z ON z.id = coalesce(v.zone_id, c.zone_id)
+			LEFT JOIN templates t ON t.id = CASE WHEN v.account_id IS NOT NULL THEN v.template_id
+				ELSE coalesce(CASE v.role WHEN 'control' THEN c.control_template_id
+					WHEN 'worker' THEN c.worker_template_id ELSE c.etcd_template_id END, c.template_id) END`,
+		row: `json_build_object('vm', ` + vmJSON + `, 'clustername', c.name,
+			'networkid', coalesce(v.network_id, c.network_id),
+			'networkname', CASE WHEN v.account_id IS NULL THEN c.network_name ELSE v.network_name END,
+			'account', ` + accountJSON + `, 'zone', ` + zoneJSON + `,
 			'offering', ` + offeringJSON + `, 'template', CASE WHEN t.id IS NOT NULL THEN ` + templateJSON + ` END)`,
 		fields: self[cks.VMView],
 	}
@@ -90,16 +98,17 @@ func (q *Queries) VMViews(ctx context.Context, f cks.VMFilter, accountID string)
 	if len(f.IDs) > 0 {
 		w.ids("v.id", f.IDs)
 	}
-	w.text(contains("v.name"), f.Name)
-	w.text(contains("v.name"), f.Keyword)
+	w.text(contains(vmName), f.Name)
+	w.text(contains(vmName), f.Keyword)
 	if f.State == present {
 		w.conds = append(w.conds, "v.state NOT IN ('Destroyed', 'Expunging')")
 	} else {
 		w.text("v.state = ?", f.State)
 	}
-	w.id("c.zone_id", f.ZoneID)
-	w.id("c.network_id", f.NetworkID)
+	w.id("coalesce(v.zone_id, c.zone_id)", f.ZoneID)
+	w.id("coalesce(v.network_id, c.network_id)", f.NetworkID)
 	w.ref("c", f.Cluster)
-	w.owner(accountID, f.Account)
+	w.id("coalesce(v.account_id, c.account_id)", accountID)
+	w.text("coalesce(v.account_id, c.account_id) = (SELECT id FROM accounts WHERE name = ?)", f.Account)
 	return vmViewRows.page(ctx, q, w, f.Page)
 }

@@ -30,7 +30,7 @@ type Accepted struct {
 
 // AcceptedCreate defines model for AcceptedCreate.
 type AcceptedCreate struct {
-	// Id the ID of the new cluster
+	// Id the ID of what is new
 	Id string `json:"id"`
 
 	// Jobid the ID of the job that carries the request out
@@ -49,6 +49,16 @@ type AcceptedScale struct {
 // AddKubernetesSupportedVersionAnswer defines model for AddKubernetesSupportedVersionAnswer.
 type AddKubernetesSupportedVersionAnswer struct {
 	Addkubernetessupportedversionresponse OneKubernetesVersion `json:"addkubernetessupportedversionresponse"`
+}
+
+// AddNodesToKubernetesClusterAnswer defines model for AddNodesToKubernetesClusterAnswer.
+type AddNodesToKubernetesClusterAnswer struct {
+	Addnodestokubernetesclusterresponse Accepted `json:"addnodestokubernetesclusterresponse"`
+}
+
+// AddVirtualMachinesToKubernetesClusterAnswer defines model for AddVirtualMachinesToKubernetesClusterAnswer.
+type AddVirtualMachinesToKubernetesClusterAnswer struct {
+	Addvirtualmachinestokubernetesclusterresponse Success `json:"addvirtualmachinestokubernetesclusterresponse"`
 }
 
 // ApiCommand defines model for ApiCommand.
@@ -248,6 +258,16 @@ type DeleteKubernetesClusterAnswer struct {
 // DeleteKubernetesSupportedVersionAnswer defines model for DeleteKubernetesSupportedVersionAnswer.
 type DeleteKubernetesSupportedVersionAnswer struct {
 	Deletekubernetessupportedversionresponse Accepted `json:"deletekubernetessupportedversionresponse"`
+}
+
+// DeployVirtualMachineAnswer defines model for DeployVirtualMachineAnswer.
+type DeployVirtualMachineAnswer struct {
+	Deployvirtualmachineresponse AcceptedCreate `json:"deployvirtualmachineresponse"`
+}
+
+// DestroyVirtualMachineAnswer defines model for DestroyVirtualMachineAnswer.
+type DestroyVirtualMachineAnswer struct {
+	Destroyvirtualmachineresponse Accepted `json:"destroyvirtualmachineresponse"`
 }
 
 // DryRun what a scale request would come to now. What only the cloud knows, such as room for new VMs, is found out by the job
@@ -892,6 +912,16 @@ type Refusal struct {
 	Errortext string `json:"errortext"`
 }
 
+// RemoveNodesFromKubernetesClusterAnswer defines model for RemoveNodesFromKubernetesClusterAnswer.
+type RemoveNodesFromKubernetesClusterAnswer struct {
+	Removenodesfromkubernetesclusterresponse Accepted `json:"removenodesfromkubernetesclusterresponse"`
+}
+
+// RemoveVirtualMachinesFromKubernetesClusterAnswer defines model for RemoveVirtualMachinesFromKubernetesClusterAnswer.
+type RemoveVirtualMachinesFromKubernetesClusterAnswer struct {
+	Removevirtualmachinesfromkubernetesclusterresponse UnlinkedVMs `json:"removevirtualmachinesfromkubernetesclusterresponse"`
+}
+
 // ScaleKubernetesClusterAnswer defines model for ScaleKubernetesClusterAnswer.
 type ScaleKubernetesClusterAnswer struct {
 	// Scalekubernetesclusterresponse jobid, or with dryrun=true dryrun
@@ -1149,6 +1179,25 @@ type Templates struct {
 	Template []Template `json:"template,omitempty"`
 }
 
+// UnlinkedVM what became of a virtual machine that was to be unlinked
+type UnlinkedVM struct {
+	// Displaytext why it was not unlinked
+	Displaytext string `json:"displaytext,omitempty"`
+
+	// Id the ID of the virtual machine
+	Id string `json:"id"`
+
+	// Success whether it was unlinked
+	Success bool `json:"success"`
+}
+
+// UnlinkedVMs defines model for UnlinkedVMs.
+type UnlinkedVMs struct {
+	// Count how many there are
+	Count                                              int          `json:"count"`
+	Removevirtualmachinesfromkubernetesclusterresponse []UnlinkedVM `json:"removevirtualmachinesfromkubernetesclusterresponse,omitempty"`
+}
+
 // UpdateKubernetesSupportedVersionAnswer defines model for UpdateKubernetesSupportedVersionAnswer.
 type UpdateKubernetesSupportedVersionAnswer struct {
 	Updatekubernetessupportedversionresponse OneKubernetesVersion `json:"updatekubernetessupportedversionresponse"`
@@ -1212,7 +1261,7 @@ type VirtualMachine struct {
 	// Isexternalnode whether it was added to the cluster from outside; only in a cluster's virtualmachines
 	Isexternalnode *bool `json:"isexternalnode,omitempty"`
 
-	// Keypairs the SSH key pair for logging in; only in a cluster's virtualmachines
+	// Keypairs the SSH key pair for logging in
 	Keypairs string `json:"keypairs,omitempty"`
 
 	// Kubernetesnodeversion Kubernetes version of its node; only in a cluster's virtualmachines, and not for etcd
@@ -1220,6 +1269,9 @@ type VirtualMachine struct {
 
 	// Lastupdated a time such as 2026-11-07T18:39:39+0000, in UTC
 	Lastupdated Date `json:"lastupdated"`
+
+	// Manualupgrade whether upgrades leave the node alone; only for external nodes, in a cluster's virtualmachines (our extension)
+	Manualupgrade *bool `json:"manualupgrade,omitempty"`
 
 	// Memory memory in MB; absent in a cluster's virtualmachines
 	Memory int `json:"memory,omitempty"`
@@ -1251,7 +1303,7 @@ type VirtualMachine struct {
 	// Username the name of the user that owns it
 	Username string `json:"username"`
 
-	// Vmtype cksnode
+	// Vmtype cksnode, or User for one that its owner deployed
 	Vmtype string `json:"vmtype"`
 
 	// Zoneid the ID of its zone
@@ -1372,6 +1424,39 @@ type AddKubernetesSupportedVersionParams struct {
 	Arch string `form:"arch,omitempty" json:"arch,omitempty"`
 }
 
+// AddNodesToKubernetesClusterParams defines parameters for AddNodesToKubernetesCluster.
+type AddNodesToKubernetesClusterParams struct {
+	// Nodeids the IDs of the virtual machines, separated by commas
+	Nodeids References `form:"nodeids" json:"nodeids"`
+
+	// Id the ID of the Kubernetes cluster
+	Id Reference `form:"id" json:"id"`
+
+	// Mountcksisoonvr whether to mount the binaries ISO on the network's router; accepted without effect, as it is attached to the nodes
+	Mountcksisoonvr bool `form:"mountcksisoonvr,omitempty" json:"mountcksisoonvr,omitempty"`
+
+	// Manualupgrade whether upgrades of the cluster are to leave the nodes alone
+	Manualupgrade bool `form:"manualupgrade,omitempty" json:"manualupgrade,omitempty"`
+
+	// Customjobid ID that the job is to have, a UUID in lower case that no job has; one is made if left out
+	Customjobid CustomJobID `form:"customjobid,omitempty" json:"customjobid,omitempty"`
+
+	// Starteventid accepted without effect; CloudStack's own use
+	Starteventid StartEventID `form:"starteventid,omitempty" json:"starteventid,omitempty"`
+}
+
+// AddVirtualMachinesToKubernetesClusterParams defines parameters for AddVirtualMachinesToKubernetesCluster.
+type AddVirtualMachinesToKubernetesClusterParams struct {
+	// Id the ID of the Kubernetes cluster
+	Id Reference `form:"id" json:"id"`
+
+	// Virtualmachineids the IDs of the virtual machines, separated by commas
+	Virtualmachineids References `form:"virtualmachineids" json:"virtualmachineids"`
+
+	// Iscontrolnode whether they are control nodes; workers if left out
+	Iscontrolnode bool `form:"iscontrolnode,omitempty" json:"iscontrolnode,omitempty"`
+}
+
 // CancelAsyncJobParams defines parameters for CancelAsyncJob.
 type CancelAsyncJobParams struct {
 	// Jobid the ID of the asynchronous job
@@ -1380,7 +1465,7 @@ type CancelAsyncJobParams struct {
 
 // ConfigureSimulatorParams defines parameters for ConfigureSimulator.
 type ConfigureSimulatorParams struct {
-	// Name the operation: vm.create, vm.start, vm.stop, vm.destroy, iso.attach, iso.detach, node.join, node.drain, node.delete, node.list, capacity, vm.set (puts a VM into the state given as value) or node.forget (deletes a node object)
+	// Name the operation: vm.create, vm.start, vm.stop, vm.destroy, vm.move, iso.attach, iso.detach, node.join, node.drain, node.delete, node.list, capacity, vm.set (puts a VM into the state given as value) or node.forget (deletes a node object)
 	Name string `form:"name" json:"name"`
 
 	// Value what is to happen: fail or fail:TEXT, hang, delay:DURATION (such as delay:5s), panic, clear; for capacity the number of VMs that still fit; for vm.set a VM state
@@ -1419,7 +1504,7 @@ type CreateKubernetesClusterParams struct {
 	// Nodetemplates template IDs by node type, as nodetemplates[0].node=worker&nodetemplates[0].template=ID; node is control, worker or etcd. Nodes of a type that is left out get the newest template
 	Nodetemplates []NodeTemplate `form:"nodetemplates,omitempty" json:"nodetemplates,omitempty"`
 
-	// Size number of worker nodes; 1 if left out
+	// Size number of worker nodes; if left out 1, and 0 of an ExternalManaged cluster
 	Size *OptionalLong `form:"size,omitempty" json:"size,omitempty"`
 
 	// Controlnodes number of control nodes; 1 if left out
@@ -1441,7 +1526,7 @@ type CreateKubernetesClusterParams struct {
 	// Enablecsi whether the CloudStack CSI driver is to be deployed in the cluster
 	Enablecsi bool `form:"enablecsi,omitempty" json:"enablecsi,omitempty"`
 
-	// Clustertype type of the cluster; only CloudManaged can be created here
+	// Clustertype type of the cluster, CloudManaged (if left out) or ExternalManaged
 	Clustertype string `form:"clustertype,omitempty" json:"clustertype,omitempty"`
 
 	// Account account that is to own the cluster; only the caller's own is accepted
@@ -1453,7 +1538,7 @@ type CreateKubernetesClusterParams struct {
 	// Projectid the ID of the project that is to own the cluster; there are no projects here
 	Projectid Reference `form:"projectid,omitempty" json:"projectid,omitempty"`
 
-	// Externalloadbalanceripaddress external load balancer of a highly available cluster in a shared network; refused here
+	// Externalloadbalanceripaddress IP address of the API of an ExternalManaged cluster; refused for others
 	Externalloadbalanceripaddress string `form:"externalloadbalanceripaddress,omitempty" json:"externalloadbalanceripaddress,omitempty"`
 
 	// Dockerregistryurl URL of a private image registry, which needs dockerregistryusername and dockerregistrypassword; accepted without effect and not kept, as the nodes pull no images
@@ -1509,6 +1594,66 @@ type DeleteKubernetesClusterParams struct {
 type DeleteKubernetesSupportedVersionParams struct {
 	// Id the ID of the Kubernetes version
 	Id Reference `form:"id" json:"id"`
+
+	// Customjobid ID that the job is to have, a UUID in lower case that no job has; one is made if left out
+	Customjobid CustomJobID `form:"customjobid,omitempty" json:"customjobid,omitempty"`
+
+	// Starteventid accepted without effect; CloudStack's own use
+	Starteventid StartEventID `form:"starteventid,omitempty" json:"starteventid,omitempty"`
+}
+
+// DeployVirtualMachineParams defines parameters for DeployVirtualMachine.
+type DeployVirtualMachineParams struct {
+	// Serviceofferingid the ID of the service offering
+	Serviceofferingid Reference `form:"serviceofferingid" json:"serviceofferingid"`
+
+	// Templateid the ID of the template
+	Templateid Reference `form:"templateid" json:"templateid"`
+
+	// Zoneid the ID of the zone
+	Zoneid Reference `form:"zoneid" json:"zoneid"`
+
+	// Name host name of the virtual machine; VM- and its ID if left out
+	Name string `form:"name,omitempty" json:"name,omitempty"`
+
+	// Displayname name to show; the host name if left out
+	Displayname string `form:"displayname,omitempty" json:"displayname,omitempty"`
+
+	// Networkids the IDs of its networks, separated by commas; only the first is kept. The account's own network if left out
+	Networkids References `form:"networkids,omitempty" json:"networkids,omitempty"`
+
+	// Keypair name of the SSH key pair for logging in
+	Keypair string `form:"keypair,omitempty" json:"keypair,omitempty"`
+
+	// Startvm whether to start it; true if left out
+	Startvm *OptionalBoolean `form:"startvm,omitempty" json:"startvm,omitempty"`
+
+	// Account account that is to own the virtual machine; only the caller's own is accepted
+	Account string `form:"account,omitempty" json:"account,omitempty"`
+
+	// Domainid the ID of the domain of account; only the caller's own is accepted
+	Domainid Reference `form:"domainid,omitempty" json:"domainid,omitempty"`
+
+	// Projectid the ID of the project that is to own the virtual machine; there are no projects here
+	Projectid Reference `form:"projectid,omitempty" json:"projectid,omitempty"`
+
+	// Hypervisor hypervisor on which it is to run; accepted without effect, as there is only one
+	Hypervisor string `form:"hypervisor,omitempty" json:"hypervisor,omitempty"`
+
+	// Customjobid ID that the job is to have, a UUID in lower case that no job has; one is made if left out
+	Customjobid CustomJobID `form:"customjobid,omitempty" json:"customjobid,omitempty"`
+
+	// Starteventid accepted without effect; CloudStack's own use
+	Starteventid StartEventID `form:"starteventid,omitempty" json:"starteventid,omitempty"`
+}
+
+// DestroyVirtualMachineParams defines parameters for DestroyVirtualMachine.
+type DestroyVirtualMachineParams struct {
+	// Id the ID of the virtual machine
+	Id Reference `form:"id" json:"id"`
+
+	// Expunge whether to expunge it at once; without effect, as it always is
+	Expunge bool `form:"expunge,omitempty" json:"expunge,omitempty"`
 
 	// Customjobid ID that the job is to have, a UUID in lower case that no job has; one is made if left out
 	Customjobid CustomJobID `form:"customjobid,omitempty" json:"customjobid,omitempty"`
@@ -1844,6 +1989,30 @@ type QuerySimulatorParams struct {
 	Clusterid Reference `form:"clusterid,omitempty" json:"clusterid,omitempty"`
 }
 
+// RemoveNodesFromKubernetesClusterParams defines parameters for RemoveNodesFromKubernetesCluster.
+type RemoveNodesFromKubernetesClusterParams struct {
+	// Nodeids the IDs of the nodes' virtual machines, separated by commas
+	Nodeids References `form:"nodeids" json:"nodeids"`
+
+	// Id the ID of the Kubernetes cluster
+	Id Reference `form:"id" json:"id"`
+
+	// Customjobid ID that the job is to have, a UUID in lower case that no job has; one is made if left out
+	Customjobid CustomJobID `form:"customjobid,omitempty" json:"customjobid,omitempty"`
+
+	// Starteventid accepted without effect; CloudStack's own use
+	Starteventid StartEventID `form:"starteventid,omitempty" json:"starteventid,omitempty"`
+}
+
+// RemoveVirtualMachinesFromKubernetesClusterParams defines parameters for RemoveVirtualMachinesFromKubernetesCluster.
+type RemoveVirtualMachinesFromKubernetesClusterParams struct {
+	// Id the ID of the Kubernetes cluster
+	Id Reference `form:"id" json:"id"`
+
+	// Virtualmachineids the IDs of the virtual machines, separated by commas
+	Virtualmachineids References `form:"virtualmachineids" json:"virtualmachineids"`
+}
+
 // ScaleKubernetesClusterParams defines parameters for ScaleKubernetesCluster.
 type ScaleKubernetesClusterParams struct {
 	// Id the ID of the Kubernetes cluster
@@ -2126,6 +2295,12 @@ type ServerInterface interface {
 	// AddKubernetesSupportedVersion Add a Kubernetes version
 	// (POST /client/api/addKubernetesSupportedVersion)
 	AddKubernetesSupportedVersion(w http.ResponseWriter, r *http.Request, params AddKubernetesSupportedVersionParams)
+	// AddNodesToKubernetesCluster Add external nodes
+	// (POST /client/api/addNodesToKubernetesCluster)
+	AddNodesToKubernetesCluster(w http.ResponseWriter, r *http.Request, params AddNodesToKubernetesClusterParams)
+	// AddVirtualMachinesToKubernetesCluster Link VMs to an ExternalManaged cluster
+	// (POST /client/api/addVirtualMachinesToKubernetesCluster)
+	AddVirtualMachinesToKubernetesCluster(w http.ResponseWriter, r *http.Request, params AddVirtualMachinesToKubernetesClusterParams)
 	// CancelAsyncJob Cancel a job
 	// (POST /client/api/cancelAsyncJob)
 	CancelAsyncJob(w http.ResponseWriter, r *http.Request, params CancelAsyncJobParams)
@@ -2141,6 +2316,12 @@ type ServerInterface interface {
 	// DeleteKubernetesSupportedVersion Delete a Kubernetes version
 	// (POST /client/api/deleteKubernetesSupportedVersion)
 	DeleteKubernetesSupportedVersion(w http.ResponseWriter, r *http.Request, params DeleteKubernetesSupportedVersionParams)
+	// DeployVirtualMachine Deploy a VM
+	// (POST /client/api/deployVirtualMachine)
+	DeployVirtualMachine(w http.ResponseWriter, r *http.Request, params DeployVirtualMachineParams)
+	// DestroyVirtualMachine Destroy a VM
+	// (POST /client/api/destroyVirtualMachine)
+	DestroyVirtualMachine(w http.ResponseWriter, r *http.Request, params DestroyVirtualMachineParams)
 	// GetKubernetesClusterConfig Get a cluster's kubeconfig
 	// (GET /client/api/getKubernetesClusterConfig)
 	GetKubernetesClusterConfig(w http.ResponseWriter, r *http.Request, params GetKubernetesClusterConfigParams)
@@ -2183,6 +2364,12 @@ type ServerInterface interface {
 	// QuerySimulator Read the simulated cloud
 	// (GET /client/api/querySimulator)
 	QuerySimulator(w http.ResponseWriter, r *http.Request, params QuerySimulatorParams)
+	// RemoveNodesFromKubernetesCluster Remove external nodes
+	// (POST /client/api/removeNodesFromKubernetesCluster)
+	RemoveNodesFromKubernetesCluster(w http.ResponseWriter, r *http.Request, params RemoveNodesFromKubernetesClusterParams)
+	// RemoveVirtualMachinesFromKubernetesCluster Unlink VMs from an ExternalManaged cluster
+	// (POST /client/api/removeVirtualMachinesFromKubernetesCluster)
+	RemoveVirtualMachinesFromKubernetesCluster(w http.ResponseWriter, r *http.Request, params RemoveVirtualMachinesFromKubernetesClusterParams)
 	// ScaleKubernetesCluster Scale a cluster
 	// (POST /client/api/scaleKubernetesCluster)
 	ScaleKubernetesCluster(w http.ResponseWriter, r *http.Request, params ScaleKubernetesClusterParams)
@@ -2216,6 +2403,18 @@ func (_ Unimplemented) AddKubernetesSupportedVersion(w http.ResponseWriter, r *h
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
+// AddNodesToKubernetesCluster Add external nodes
+// (POST /client/api/addNodesToKubernetesCluster)
+func (_ Unimplemented) AddNodesToKubernetesCluster(w http.ResponseWriter, r *http.Request, params AddNodesToKubernetesClusterParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// AddVirtualMachinesToKubernetesCluster Link VMs to an ExternalManaged cluster
+// (POST /client/api/addVirtualMachinesToKubernetesCluster)
+func (_ Unimplemented) AddVirtualMachinesToKubernetesCluster(w http.ResponseWriter, r *http.Request, params AddVirtualMachinesToKubernetesClusterParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
 // CancelAsyncJob Cancel a job
 // (POST /client/api/cancelAsyncJob)
 func (_ Unimplemented) CancelAsyncJob(w http.ResponseWriter, r *http.Request, params CancelAsyncJobParams) {
@@ -2243,6 +2442,18 @@ func (_ Unimplemented) DeleteKubernetesCluster(w http.ResponseWriter, r *http.Re
 // DeleteKubernetesSupportedVersion Delete a Kubernetes version
 // (POST /client/api/deleteKubernetesSupportedVersion)
 func (_ Unimplemented) DeleteKubernetesSupportedVersion(w http.ResponseWriter, r *http.Request, params DeleteKubernetesSupportedVersionParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// DeployVirtualMachine Deploy a VM
+// (POST /client/api/deployVirtualMachine)
+func (_ Unimplemented) DeployVirtualMachine(w http.ResponseWriter, r *http.Request, params DeployVirtualMachineParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// DestroyVirtualMachine Destroy a VM
+// (POST /client/api/destroyVirtualMachine)
+func (_ Unimplemented) DestroyVirtualMachine(w http.ResponseWriter, r *http.Request, params DestroyVirtualMachineParams) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -2327,6 +2538,18 @@ func (_ Unimplemented) QueryAsyncJobResult(w http.ResponseWriter, r *http.Reques
 // QuerySimulator Read the simulated cloud
 // (GET /client/api/querySimulator)
 func (_ Unimplemented) QuerySimulator(w http.ResponseWriter, r *http.Request, params QuerySimulatorParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// RemoveNodesFromKubernetesCluster Remove external nodes
+// (POST /client/api/removeNodesFromKubernetesCluster)
+func (_ Unimplemented) RemoveNodesFromKubernetesCluster(w http.ResponseWriter, r *http.Request, params RemoveNodesFromKubernetesClusterParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// RemoveVirtualMachinesFromKubernetesCluster Unlink VMs from an ExternalManaged cluster
+// (POST /client/api/removeVirtualMachinesFromKubernetesCluster)
+func (_ Unimplemented) RemoveVirtualMachinesFromKubernetesCluster(w http.ResponseWriter, r *http.Request, params RemoveVirtualMachinesFromKubernetesClusterParams) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -2509,6 +2732,163 @@ func (siw *ServerInterfaceWrapper) AddKubernetesSupportedVersion(w http.Response
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.AddKubernetesSupportedVersion(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// AddNodesToKubernetesCluster operation middleware
+func (siw *ServerInterfaceWrapper) AddNodesToKubernetesCluster(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params AddNodesToKubernetesClusterParams
+
+	// ------------- Required query parameter "nodeids" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", false, true, "nodeids", r.URL.Query(), &params.Nodeids, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "nodeids"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "nodeids", Err: err})
+		}
+		return
+	}
+
+	// ------------- Required query parameter "id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "id", r.URL.Query(), &params.Id, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "mountcksisoonvr" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "mountcksisoonvr", r.URL.Query(), &params.Mountcksisoonvr, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "mountcksisoonvr"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "mountcksisoonvr", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "manualupgrade" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "manualupgrade", r.URL.Query(), &params.Manualupgrade, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "manualupgrade"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "manualupgrade", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "customjobid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "customjobid", r.URL.Query(), &params.Customjobid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "customjobid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "customjobid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "starteventid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "starteventid", r.URL.Query(), &params.Starteventid, runtime.BindQueryParameterOptions{Type: "integer", Format: "int64"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "starteventid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "starteventid", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.AddNodesToKubernetesCluster(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// AddVirtualMachinesToKubernetesCluster operation middleware
+func (siw *ServerInterfaceWrapper) AddVirtualMachinesToKubernetesCluster(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params AddVirtualMachinesToKubernetesClusterParams
+
+	// ------------- Required query parameter "id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "id", r.URL.Query(), &params.Id, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Required query parameter "virtualmachineids" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", false, true, "virtualmachineids", r.URL.Query(), &params.Virtualmachineids, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "virtualmachineids"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "virtualmachineids", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "iscontrolnode" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "iscontrolnode", r.URL.Query(), &params.Iscontrolnode, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "iscontrolnode"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "iscontrolnode", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.AddVirtualMachinesToKubernetesCluster(w, r, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -3174,6 +3554,280 @@ func (siw *ServerInterfaceWrapper) DeleteKubernetesSupportedVersion(w http.Respo
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.DeleteKubernetesSupportedVersion(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DeployVirtualMachine operation middleware
+func (siw *ServerInterfaceWrapper) DeployVirtualMachine(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params DeployVirtualMachineParams
+
+	// ------------- Required query parameter "serviceofferingid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "serviceofferingid", r.URL.Query(), &params.Serviceofferingid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "serviceofferingid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "serviceofferingid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Required query parameter "templateid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "templateid", r.URL.Query(), &params.Templateid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "templateid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "templateid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Required query parameter "zoneid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "zoneid", r.URL.Query(), &params.Zoneid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "zoneid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "zoneid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "name" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "name", r.URL.Query(), &params.Name, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "name"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "name", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "displayname" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "displayname", r.URL.Query(), &params.Displayname, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "displayname"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "displayname", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "networkids" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", false, false, "networkids", r.URL.Query(), &params.Networkids, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "networkids"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "networkids", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "keypair" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "keypair", r.URL.Query(), &params.Keypair, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "keypair"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "keypair", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "startvm" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "startvm", r.URL.Query(), &params.Startvm, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "startvm"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "startvm", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "account" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "account", r.URL.Query(), &params.Account, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "account"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "account", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "domainid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "domainid", r.URL.Query(), &params.Domainid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "domainid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "domainid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "projectid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "projectid", r.URL.Query(), &params.Projectid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "projectid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "projectid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "hypervisor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "hypervisor", r.URL.Query(), &params.Hypervisor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "hypervisor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "hypervisor", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "customjobid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "customjobid", r.URL.Query(), &params.Customjobid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "customjobid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "customjobid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "starteventid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "starteventid", r.URL.Query(), &params.Starteventid, runtime.BindQueryParameterOptions{Type: "integer", Format: "int64"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "starteventid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "starteventid", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DeployVirtualMachine(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DestroyVirtualMachine operation middleware
+func (siw *ServerInterfaceWrapper) DestroyVirtualMachine(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params DestroyVirtualMachineParams
+
+	// ------------- Required query parameter "id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "id", r.URL.Query(), &params.Id, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "expunge" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "expunge", r.URL.Query(), &params.Expunge, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "expunge"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "expunge", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "customjobid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "customjobid", r.URL.Query(), &params.Customjobid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "customjobid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "customjobid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "starteventid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "starteventid", r.URL.Query(), &params.Starteventid, runtime.BindQueryParameterOptions{Type: "integer", Format: "int64"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "starteventid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "starteventid", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DestroyVirtualMachine(w, r, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -4705,6 +5359,124 @@ func (siw *ServerInterfaceWrapper) QuerySimulator(w http.ResponseWriter, r *http
 	handler.ServeHTTP(w, r)
 }
 
+// RemoveNodesFromKubernetesCluster operation middleware
+func (siw *ServerInterfaceWrapper) RemoveNodesFromKubernetesCluster(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params RemoveNodesFromKubernetesClusterParams
+
+	// ------------- Required query parameter "nodeids" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", false, true, "nodeids", r.URL.Query(), &params.Nodeids, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "nodeids"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "nodeids", Err: err})
+		}
+		return
+	}
+
+	// ------------- Required query parameter "id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "id", r.URL.Query(), &params.Id, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "customjobid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "customjobid", r.URL.Query(), &params.Customjobid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "customjobid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "customjobid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "starteventid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "starteventid", r.URL.Query(), &params.Starteventid, runtime.BindQueryParameterOptions{Type: "integer", Format: "int64"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "starteventid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "starteventid", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.RemoveNodesFromKubernetesCluster(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// RemoveVirtualMachinesFromKubernetesCluster operation middleware
+func (siw *ServerInterfaceWrapper) RemoveVirtualMachinesFromKubernetesCluster(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params RemoveVirtualMachinesFromKubernetesClusterParams
+
+	// ------------- Required query parameter "id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "id", r.URL.Query(), &params.Id, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Required query parameter "virtualmachineids" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", false, true, "virtualmachineids", r.URL.Query(), &params.Virtualmachineids, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "virtualmachineids"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "virtualmachineids", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.RemoveVirtualMachinesFromKubernetesCluster(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ScaleKubernetesCluster operation middleware
 func (siw *ServerInterfaceWrapper) ScaleKubernetesCluster(w http.ResponseWriter, r *http.Request) {
 
@@ -5375,6 +6147,18 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 		r.Post(options.BaseURL+"/client/api/upgradeKubernetesCluster", wrapper.UpgradeKubernetesCluster)
 	})
 	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/client/api/addNodesToKubernetesCluster", wrapper.AddNodesToKubernetesCluster)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/client/api/removeNodesFromKubernetesCluster", wrapper.RemoveNodesFromKubernetesCluster)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/client/api/addVirtualMachinesToKubernetesCluster", wrapper.AddVirtualMachinesToKubernetesCluster)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/client/api/removeVirtualMachinesFromKubernetesCluster", wrapper.RemoveVirtualMachinesFromKubernetesCluster)
+	})
+	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/client/api/listKubernetesSupportedVersions", wrapper.ListKubernetesSupportedVersions)
 	})
 	r.Group(func(r chi.Router) {
@@ -5403,6 +6187,12 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 	})
 	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/client/api/listVirtualMachines", wrapper.ListVirtualMachines)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/client/api/deployVirtualMachine", wrapper.DeployVirtualMachine)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/client/api/destroyVirtualMachine", wrapper.DestroyVirtualMachine)
 	})
 	r.Group(func(r chi.Router) {
 		r.Post(options.BaseURL+"/client/api/startVirtualMachine", wrapper.StartVirtualMachine)
@@ -5465,6 +6255,84 @@ type AddKubernetesSupportedVersiondefaultJSONResponse struct {
 }
 
 func (response AddKubernetesSupportedVersiondefaultJSONResponse) VisitAddKubernetesSupportedVersionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AddNodesToKubernetesClusterRequestObject struct {
+	Params AddNodesToKubernetesClusterParams
+}
+
+type AddNodesToKubernetesClusterResponseObject interface {
+	VisitAddNodesToKubernetesClusterResponse(w http.ResponseWriter) error
+}
+
+type AddNodesToKubernetesCluster200JSONResponse AddNodesToKubernetesClusterAnswer
+
+func (response AddNodesToKubernetesCluster200JSONResponse) VisitAddNodesToKubernetesClusterResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AddNodesToKubernetesClusterdefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response AddNodesToKubernetesClusterdefaultJSONResponse) VisitAddNodesToKubernetesClusterResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AddVirtualMachinesToKubernetesClusterRequestObject struct {
+	Params AddVirtualMachinesToKubernetesClusterParams
+}
+
+type AddVirtualMachinesToKubernetesClusterResponseObject interface {
+	VisitAddVirtualMachinesToKubernetesClusterResponse(w http.ResponseWriter) error
+}
+
+type AddVirtualMachinesToKubernetesCluster200JSONResponse AddVirtualMachinesToKubernetesClusterAnswer
+
+func (response AddVirtualMachinesToKubernetesCluster200JSONResponse) VisitAddVirtualMachinesToKubernetesClusterResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AddVirtualMachinesToKubernetesClusterdefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response AddVirtualMachinesToKubernetesClusterdefaultJSONResponse) VisitAddVirtualMachinesToKubernetesClusterResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -5660,6 +6528,84 @@ type DeleteKubernetesSupportedVersiondefaultJSONResponse struct {
 }
 
 func (response DeleteKubernetesSupportedVersiondefaultJSONResponse) VisitDeleteKubernetesSupportedVersionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeployVirtualMachineRequestObject struct {
+	Params DeployVirtualMachineParams
+}
+
+type DeployVirtualMachineResponseObject interface {
+	VisitDeployVirtualMachineResponse(w http.ResponseWriter) error
+}
+
+type DeployVirtualMachine200JSONResponse DeployVirtualMachineAnswer
+
+func (response DeployVirtualMachine200JSONResponse) VisitDeployVirtualMachineResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeployVirtualMachinedefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response DeployVirtualMachinedefaultJSONResponse) VisitDeployVirtualMachineResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DestroyVirtualMachineRequestObject struct {
+	Params DestroyVirtualMachineParams
+}
+
+type DestroyVirtualMachineResponseObject interface {
+	VisitDestroyVirtualMachineResponse(w http.ResponseWriter) error
+}
+
+type DestroyVirtualMachine200JSONResponse DestroyVirtualMachineAnswer
+
+func (response DestroyVirtualMachine200JSONResponse) VisitDestroyVirtualMachineResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DestroyVirtualMachinedefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response DestroyVirtualMachinedefaultJSONResponse) VisitDestroyVirtualMachineResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -6216,6 +7162,84 @@ func (response QuerySimulatordefaultJSONResponse) VisitQuerySimulatorResponse(w 
 	return err
 }
 
+type RemoveNodesFromKubernetesClusterRequestObject struct {
+	Params RemoveNodesFromKubernetesClusterParams
+}
+
+type RemoveNodesFromKubernetesClusterResponseObject interface {
+	VisitRemoveNodesFromKubernetesClusterResponse(w http.ResponseWriter) error
+}
+
+type RemoveNodesFromKubernetesCluster200JSONResponse RemoveNodesFromKubernetesClusterAnswer
+
+func (response RemoveNodesFromKubernetesCluster200JSONResponse) VisitRemoveNodesFromKubernetesClusterResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RemoveNodesFromKubernetesClusterdefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response RemoveNodesFromKubernetesClusterdefaultJSONResponse) VisitRemoveNodesFromKubernetesClusterResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RemoveVirtualMachinesFromKubernetesClusterRequestObject struct {
+	Params RemoveVirtualMachinesFromKubernetesClusterParams
+}
+
+type RemoveVirtualMachinesFromKubernetesClusterResponseObject interface {
+	VisitRemoveVirtualMachinesFromKubernetesClusterResponse(w http.ResponseWriter) error
+}
+
+type RemoveVirtualMachinesFromKubernetesCluster200JSONResponse RemoveVirtualMachinesFromKubernetesClusterAnswer
+
+func (response RemoveVirtualMachinesFromKubernetesCluster200JSONResponse) VisitRemoveVirtualMachinesFromKubernetesClusterResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RemoveVirtualMachinesFromKubernetesClusterdefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response RemoveVirtualMachinesFromKubernetesClusterdefaultJSONResponse) VisitRemoveVirtualMachinesFromKubernetesClusterResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ScaleKubernetesClusterRequestObject struct {
 	Params ScaleKubernetesClusterParams
 }
@@ -6494,6 +7518,12 @@ type StrictServerInterface interface {
 	// AddKubernetesSupportedVersion Add a Kubernetes version
 	// (POST /client/api/addKubernetesSupportedVersion)
 	AddKubernetesSupportedVersion(ctx context.Context, request AddKubernetesSupportedVersionRequestObject) (AddKubernetesSupportedVersionResponseObject, error)
+	// AddNodesToKubernetesCluster Add external nodes
+	// (POST /client/api/addNodesToKubernetesCluster)
+	AddNodesToKubernetesCluster(ctx context.Context, request AddNodesToKubernetesClusterRequestObject) (AddNodesToKubernetesClusterResponseObject, error)
+	// AddVirtualMachinesToKubernetesCluster Link VMs to an ExternalManaged cluster
+	// (POST /client/api/addVirtualMachinesToKubernetesCluster)
+	AddVirtualMachinesToKubernetesCluster(ctx context.Context, request AddVirtualMachinesToKubernetesClusterRequestObject) (AddVirtualMachinesToKubernetesClusterResponseObject, error)
 	// CancelAsyncJob Cancel a job
 	// (POST /client/api/cancelAsyncJob)
 	CancelAsyncJob(ctx context.Context, request CancelAsyncJobRequestObject) (CancelAsyncJobResponseObject, error)
@@ -6509,6 +7539,12 @@ type StrictServerInterface interface {
 	// DeleteKubernetesSupportedVersion Delete a Kubernetes version
 	// (POST /client/api/deleteKubernetesSupportedVersion)
 	DeleteKubernetesSupportedVersion(ctx context.Context, request DeleteKubernetesSupportedVersionRequestObject) (DeleteKubernetesSupportedVersionResponseObject, error)
+	// DeployVirtualMachine Deploy a VM
+	// (POST /client/api/deployVirtualMachine)
+	DeployVirtualMachine(ctx context.Context, request DeployVirtualMachineRequestObject) (DeployVirtualMachineResponseObject, error)
+	// DestroyVirtualMachine Destroy a VM
+	// (POST /client/api/destroyVirtualMachine)
+	DestroyVirtualMachine(ctx context.Context, request DestroyVirtualMachineRequestObject) (DestroyVirtualMachineResponseObject, error)
 	// GetKubernetesClusterConfig Get a cluster's kubeconfig
 	// (GET /client/api/getKubernetesClusterConfig)
 	GetKubernetesClusterConfig(ctx context.Context, request GetKubernetesClusterConfigRequestObject) (GetKubernetesClusterConfigResponseObject, error)
@@ -6551,6 +7587,12 @@ type StrictServerInterface interface {
 	// QuerySimulator Read the simulated cloud
 	// (GET /client/api/querySimulator)
 	QuerySimulator(ctx context.Context, request QuerySimulatorRequestObject) (QuerySimulatorResponseObject, error)
+	// RemoveNodesFromKubernetesCluster Remove external nodes
+	// (POST /client/api/removeNodesFromKubernetesCluster)
+	RemoveNodesFromKubernetesCluster(ctx context.Context, request RemoveNodesFromKubernetesClusterRequestObject) (RemoveNodesFromKubernetesClusterResponseObject, error)
+	// RemoveVirtualMachinesFromKubernetesCluster Unlink VMs from an ExternalManaged cluster
+	// (POST /client/api/removeVirtualMachinesFromKubernetesCluster)
+	RemoveVirtualMachinesFromKubernetesCluster(ctx context.Context, request RemoveVirtualMachinesFromKubernetesClusterRequestObject) (RemoveVirtualMachinesFromKubernetesClusterResponseObject, error)
 	// ScaleKubernetesCluster Scale a cluster
 	// (POST /client/api/scaleKubernetesCluster)
 	ScaleKubernetesCluster(ctx context.Context, request ScaleKubernetesClusterRequestObject) (ScaleKubernetesClusterResponseObject, error)
@@ -6632,6 +7674,58 @@ func (sh *strictHandler) AddKubernetesSupportedVersion(w http.ResponseWriter, r 
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(AddKubernetesSupportedVersionResponseObject); ok {
 		if err := validResponse.VisitAddKubernetesSupportedVersionResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// AddNodesToKubernetesCluster operation middleware
+func (sh *strictHandler) AddNodesToKubernetesCluster(w http.ResponseWriter, r *http.Request, params AddNodesToKubernetesClusterParams) {
+	var request AddNodesToKubernetesClusterRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.AddNodesToKubernetesCluster(ctx, request.(AddNodesToKubernetesClusterRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "AddNodesToKubernetesCluster")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(AddNodesToKubernetesClusterResponseObject); ok {
+		if err := validResponse.VisitAddNodesToKubernetesClusterResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// AddVirtualMachinesToKubernetesCluster operation middleware
+func (sh *strictHandler) AddVirtualMachinesToKubernetesCluster(w http.ResponseWriter, r *http.Request, params AddVirtualMachinesToKubernetesClusterParams) {
+	var request AddVirtualMachinesToKubernetesClusterRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.AddVirtualMachinesToKubernetesCluster(ctx, request.(AddVirtualMachinesToKubernetesClusterRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "AddVirtualMachinesToKubernetesCluster")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(AddVirtualMachinesToKubernetesClusterResponseObject); ok {
+		if err := validResponse.VisitAddVirtualMachinesToKubernetesClusterResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
@@ -6762,6 +7856,58 @@ func (sh *strictHandler) DeleteKubernetesSupportedVersion(w http.ResponseWriter,
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(DeleteKubernetesSupportedVersionResponseObject); ok {
 		if err := validResponse.VisitDeleteKubernetesSupportedVersionResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// DeployVirtualMachine operation middleware
+func (sh *strictHandler) DeployVirtualMachine(w http.ResponseWriter, r *http.Request, params DeployVirtualMachineParams) {
+	var request DeployVirtualMachineRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.DeployVirtualMachine(ctx, request.(DeployVirtualMachineRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeployVirtualMachine")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(DeployVirtualMachineResponseObject); ok {
+		if err := validResponse.VisitDeployVirtualMachineResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// DestroyVirtualMachine operation middleware
+func (sh *strictHandler) DestroyVirtualMachine(w http.ResponseWriter, r *http.Request, params DestroyVirtualMachineParams) {
+	var request DestroyVirtualMachineRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.DestroyVirtualMachine(ctx, request.(DestroyVirtualMachineRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DestroyVirtualMachine")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(DestroyVirtualMachineResponseObject); ok {
+		if err := validResponse.VisitDestroyVirtualMachineResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
@@ -7131,6 +8277,58 @@ func (sh *strictHandler) QuerySimulator(w http.ResponseWriter, r *http.Request, 
 	}
 }
 
+// RemoveNodesFromKubernetesCluster operation middleware
+func (sh *strictHandler) RemoveNodesFromKubernetesCluster(w http.ResponseWriter, r *http.Request, params RemoveNodesFromKubernetesClusterParams) {
+	var request RemoveNodesFromKubernetesClusterRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.RemoveNodesFromKubernetesCluster(ctx, request.(RemoveNodesFromKubernetesClusterRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RemoveNodesFromKubernetesCluster")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(RemoveNodesFromKubernetesClusterResponseObject); ok {
+		if err := validResponse.VisitRemoveNodesFromKubernetesClusterResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// RemoveVirtualMachinesFromKubernetesCluster operation middleware
+func (sh *strictHandler) RemoveVirtualMachinesFromKubernetesCluster(w http.ResponseWriter, r *http.Request, params RemoveVirtualMachinesFromKubernetesClusterParams) {
+	var request RemoveVirtualMachinesFromKubernetesClusterRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.RemoveVirtualMachinesFromKubernetesCluster(ctx, request.(RemoveVirtualMachinesFromKubernetesClusterRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RemoveVirtualMachinesFromKubernetesCluster")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(RemoveVirtualMachinesFromKubernetesClusterResponseObject); ok {
+		if err := validResponse.VisitRemoveVirtualMachinesFromKubernetesClusterResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // ScaleKubernetesCluster operation middleware
 func (sh *strictHandler) ScaleKubernetesCluster(w http.ResponseWriter, r *http.Request, params ScaleKubernetesClusterParams) {
 	var request ScaleKubernetesClusterRequestObject
@@ -7318,302 +8516,331 @@ func (sh *strictHandler) UpgradeKubernetesCluster(w http.ResponseWriter, r *http
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L2Ljts4ljD8KoT/BfqykiP5bhcaP6orNT0107lMqjr9zXbyIZRIldUli15RqorTCLBPsw+2T/KBh6Su",
-	"lCy7nHR6p4EAKdsSeXh4eG48l98GPttsWUzjlA9Wvw3oe7zZRhT+9qOMpzSBv3m22eBkN1gNWEyR+mVg",
-	"De5xlFHxQBTy9C7zaBLTlHL9akL5lsUcnvBZFqeDlWsNGs8NVr/8NsC+emKAySaMB9YAc878EKeUxDR9",
-	"YMldjDd0sBoQumG2+ko8lqWM+zgK41saYy+iZLAKcMSppZeQ7rbivYuIZeQZjvEtJQNr4LM4TVgUMyLW",
-	"O7YG/jaLs40n4Bm4jngioWL2wWowckYz23VtZ37jLlZjZ+U4/+44DjzEw/q0hHI/CbdpyOLBanCu8YVS",
-	"htJkh9J1GN9yxMQaCdvgUDz16sWLm/xzCHP6IzryxtieY5fYEzxZ2gvsENsNHH/sO8GSjNz8jS1O18Uo",
-	"NCZbFgIy12m65asnT9zlaOgMR0PXWc0mk/ET8VTqE7V6xxqsMcdxzFIswOb5WgAUb7b0JsQb23TpEXtK",
-	"KLbx0vNtOh27M2cyGuPFfGANwi0mJKGcCwTm85V/kAtzZt5sggN7sViM7OlstLAXwXRuk4XvBtTBzmRB",
-	"B2UyuacJD5nEyjKYBPNxsLC96XJuT5dkZi/Gs5lNRtNp4E4W4wmemF5WtHPvDsfjocDbBos9KXZ/QzcM",
-	"KNx1RhMBdInaxCdJbwoGdzEi2LPdxci3p5Qu7QWd+PZsQaajYDzCi/F4YA04Te5Dn7IgoEkY38Krs2CO",
-	"p8HMt+cz4tpT7E7txdif2kt/5DreyF06c9p8VYHCNziKxK/hBzpYjawBT3EqfniVxXEY3w6sQUo32win",
-	"VMJJZj4l2LXni7lA9GRpe3g+syczvJhg4i7IeFp6R83y9xx1SGBHnPIwSTMcbbC/DmOBLuNx7XVaCI1o",
-	"SrcJS6kvz4c+MyHfRnhXOeKMUNtd4rE/JYvAGZ/kuKyxPK35xC10v95txR5wJrjBdbjJIpwywfJgsvFk",
-	"ugy8qWcH3mhpT8eE2MsZmdrecu54sxGmM29cPxDO0B06Q1cAEXIiVhr6OIp2gndVIAq5Ppnlr94LasVR",
-	"5euCysXXitLFXJrII8zTbEvM+7JcjZd6X/bgPQ592HVCBVkCCsRb9H2aYLL2t0wxu1/eWoNbnNIHvNNL",
-	"Hk2nw9F0ojFHpq4z9ahnT6k7sqfL2cz2ZmPfnvmzqeN7eO6QoBtzNMBZlA5WaZJRcYz94klntHLclePo",
-	"f548uBvM78TyAZLp0Bk6xx3oTjHEqc9igpNduJV4SBMcBKGvhM8PGeWpOGzy4xVnEezKx7emY5xxmkjI",
-	"8Mxf4Am1J55L7Qlxsb0Ixgt7jCfBNBDcxB2p5xVY+jjeb9RU/h1X5/gDi+Xezb0lppPlwvYJpfaUTIm9",
-	"nJKF7ZGpP1oGruf5I/W8GlX86QKwJxjk48ePsHGKm9TVC8VukHqirmbUuJFZx6g+1MaxCoE/gk98S8VB",
-	"GTmO80fhZybx/wfgcb0ZkxbLI2ey+JNN/b5s6pPpM59HjflimepHYIhbnOAN1RZXzq1+q5kT4l3EApSu",
-	"KVIPoYc14xQllLMs8SkXhobglGcIxyxdC8tjjWN4Q5xGmnzFUchRwBKUMJYiWB0XZCsm+M+MJrtCJdCA",
-	"WAPur+kGC4gUEngqNnMggPcznrLN35h39bQJ8tVTAUAKAPzKPDF3ytAa31MLYfTTT1dPURijiD3QBPmY",
-	"U/l0zODhNeZnSIiFkKMNJhSFAYpokCKWpS0gS2B+ZV5I9oAtuacJZgHr1VONaPlcO55ZHO2q+GUPMaLv",
-	"Q55ytKYJbYE05/dlMP8tocFgNfj/nhS2+RP5K3/yigY0obFPAfyQv6J+lvDwnjZXgH2fblNK0EOYrlmW",
-	"IhoE1E/PBJwJoFNgVUkgM3ghT/LxDYj0GIsojgGUO7p7YAlpgrHFSarRKIY9A7r7lXkclX/yN8SCX+i9",
-	"WLD4ujSOhcSUiCUoovc0agFXw9C952LHzqOoCamYHZdOhIUe1lQeH7nPAGix+ywQwCa7/BjimKCYpQU1",
-	"sIc2zIrhFPPrwqrgMS8U05ROGRanVLIFvN1GoQ8i/cmvXKzgt9JgYUo3fB81PS8NP/iYc32cJHg3AKZU",
-	"xZBi40jzcXT1lCNvBwwWdshCWLJb/QT/xXk7FF98J+QPTd5kjjOaNZ7QH767enomRws5Ug4aC8lXxe4L",
-	"w2iIrlLE7mmShIRy1JRKZoxX5hxYg/e2H7GM8BT7d3ZCI6WKiI25lkO+aHuah+IArgaT4cgdOgPg3beG",
-	"EyiVS03h4hkLBQnbIPcMhSmKKSUcvgaD3gw2jNyXO7yAmXF0Faf0liaDjwq0a3AY1MFL2AMQMVag4RRt",
-	"GE/R1HEsgWzbhQOJoyhnIeLBGuwdcKtlPQL2hP1K/XQ/f1YPtjNoyfNwQoVYUU9LzmzBsbVdtKE45kge",
-	"SuOK5FtHM2ue4iS9FNzNtJ5Wbg1ey2tBd0qqZLwN5zAD8M8akAFLNlhYPmGcziaFehfmuP5oDbQhBVzj",
-	"FQ0yTkkPlqNcxpL74Ig2vLsVA43TJGGJD06M5XK5tAalLyZjV31O6XsB7k9gxohdpO+pn6UUnb+8Qj7b",
-	"bMSemadDJIM3NiHngkXlahUCpGRZSH4MeSqUX9iVXjt5KYA6j/mDRlZ1827WFAklNgO9ShBkvqoVmjgu",
-	"8hNKxLbgiIuTxcPbGKeZIL6JM0Ubmq4ZsdBk7KAN3iK+i1P8Xnx2S+CzBGXxXSxI4Oqp+HGUf9YYYQnI",
-	"H3Fq03XItWCy0NQZC8InOMWeULAEDOssTQWCCHuILTQdO1KagXcaUWGloenYFa8J2uR8iMQy7+hOr1HN",
-	"+hVHeotBwAPvgPXnO18gGojrXNG6+HubsC1N0lCSndTZ9hx2oRWChujjJAkpV2L5P4XporTCptQXv4eJ",
-	"mPMXNcvb/DHmiYMt+LiG7AJs/yZ8+4GL6UPpfqQGh/WZFgiUvn+V1+IANYGBF2EXBS9CJNklWfydsGPV",
-	"3+A9f/+yhBnXGmzCuPZNFXXq1T0H7Wmye5XFnxZTTXwQUliL19l2KxgQeS3dqerUN0gBE1LwHq5fUj7Y",
-	"Ms/rFHoxLWZWEzZ2s99Mxo3ehhfykDbhr6C1juUHba5pzkIY5SZ6Djnmu9g3jSBV51CoxQKDXFITRtou",
-	"q6u7WoyZdrxs9CqQTNAAs+TmIQrzujlQL2X5fBu+1GM0lWWxZUqHrM8uTXA1G5f0ehveUwCCw8pgxyzE",
-	"qYBSaAHeTr5gRHqZupoLDUIaEVgk7GIoJ+MHLPMvYgTTEpXia5q1UFOQoky5UC9h2e1agLGXa8H2V0Vr",
-	"QWD55paW303y3HBmt6EZ+nxzgDTCQrPtiTF9ygw4a3Pj5LZBMXcMujZozmcIe5yCa4fGhcUeM/CHN9Q3",
-	"MyLkPh5x8sMUcbwz0l6/Mwo0eBjphqlUbyX5noJa5WfTPOKXFZJQWUih0UIREx8VQ7KEtkQtsB8sUMtY",
-	"kis6Cs09KRoeqhJ2C+kWDOa0uxbR+DZdN9+7BT2Hp0g+IK1B9VqTzPrufs5qzRTQwiarDBL8LXpZYnB+",
-	"AHvUO9AhlDYZT5FHkThkRmF0Yl63nxyFZWLlRClpMSfNnCgr5Cgo9BFEWHrOSI+C8f6NeQY+2uacrlNC",
-	"4TxuoEP9tF/H0941QDHmd5SAgWNGsr8hnRweHFRlKCvmtR9hzrtGZ8LUVdTbqcaKjflYukPs93hx/dcL",
-	"JV/xwn3bgLV8MWjWh+R57zteX3287d2YpziWl3LdY0gDtH5hgD2WaUe72KDXz8CHvGc285kDtnIXCoM5",
-	"yKc7cqZtwnxp+ht8OtED3nHkGFnpr8xLKIcrwm7i+BvzXskHy29Jj0l9Rgc9rMOICgYXchTGaJuw24Ry",
-	"Dk4u0CWElMh8n1JCiTT79dcBDiNKuoE1I1TyjJqugpF8xQJngtJnWrDYhkGnvAYLuWXQRwXAG/w+3GQb",
-	"uMbfhLH82zEtZAPhfxuBYJrcy/vAbnKUz0l6DLlyRAmSCdOSkiaQHstbKtMSN5Rzo4tYSzhhX4HFjYVA",
-	"CFgieD/CKApjWtUFwxStMUc0JpSgr1mWIPo+pbGQQt+YpuYp3baYRPCTWKeYcxsJ8RLGiCVESBxBMCm4",
-	"U2HpWUyYlMcPmCOP3mZxhXB4A8oY9klipQlnL+3ub8y7TunWpNzpy9zuzRNP9REcdYs7l01W6f6zdFlX",
-	"Yq45KFL41JlC/cgWMkGz1PIB6BLDJntG/PSr+qmJB7hkO8qi0ZL/GHtGznpaW6YI8b1Y49h0kNbsQRr1",
-	"0vemfOU6Npgm6IFlEZEan9jMKiLzCN4OjTHJYm7UFDf4PTdesCi2hArcqJssGXVq5E9h3DKWZGv9x6qR",
-	"tF5hg8KswXv7ltniS5vfhVubqYsYG0KIhSkCMTsfrcGFEKmRJo42x5gPT2nS7OsJu87AydyAu2U000G5",
-	"kFt/weIgvDWfiLvMoz78Lk2dwlNbWwM8Q3CK940DCuU/z5/9eKaELqd+Qo1ybj+76nAc9/SNtQ1gchAr",
-	"w6C01r1Ybd1z+ZCfo75rq6v71NjwylBGiOCnLKF5yForWPpJrp98NDm2j2gEFXh94eJVS2+FFx7vvEHr",
-	"ZNvV24sG7HtGNy3gqboGqSm2KA03VChja0H+beF7oE78dHMBzrs0pYl49/++eUN+m3y0xX8j/d+N/G9V",
-	"+e+Xf38rRvm3BjXXruPVj0QZUU8hJLM3zmUE56Nx3sD2vnGN2K6B3vcuoj7XsdcRvRdz0C2EutMx675Y",
-	"XuPmlzZSTPtsA5e4MXsYop/Fc0WEldh4dBezB27lFJgwtgHlLqYP6PUzbsn4tkyYeFmKvF3JOm24MvK7",
-	"SLPohxsLDRdOkp1g9GAigj4Ts9SS0CU0yDiOwAmHNiyhRm2hlK60dzsaas9HayDs1lY7gpdgJexMAAfm",
-	"LUAqFDIhoBjCUUIx2RnljFAnUpbQDbtvEzjiEalV50qVfJ5Yyvub8FRs3y2Tf/fVO3+k+D6Mb58LRbmu",
-	"eio9RYU6PAetB6gUkN4jFAMe+9iIRW2zjWqhTpUF+3I3eq5KxxEVe9ixsCLo6KNO9NkjqcIPtBi5r7X3",
-	"K/MKY+9MGXoQmxTT96ktA7oYSqjPEmLD7uJIHksVpJfosC9lGCsKKCOlxQWax5c1jC55Eh+jokKghkGw",
-	"luNO6sipuAC1Wwiezy0XseaJ4xpV9o6RBdr/enPzEuXGYMvrMt7FfKg5ekhY2R9f4LMIZmm9wIXhS24t",
-	"5ZOim226yyNT9YZ13jgYZzeHWDZEQOfG56so47KMGJNQKUfkyNv4UNLEy8oa9gb1DBrBPCyWUS5A2DQm",
-	"4EfLBVy/0IcmuPcqhOoAR3rF8c0eYp7fh+jtNPrVE38d3psEmtp6OCpG0XSot3rvjdQab7c0pqTdP937",
-	"CqGHr/vL9Jvvhwoi9sy3dvfUEKd89fwvLyz08/mr54gl6PLVqxevWoIhaJ/7FZgeXftrSrKIkkZoDQkJ",
-	"ClMLhYFShUjYdrULUZfdM9ZJGMYtfUY43pVuAGSoWUK7JtxjGuc3CXLYNSbiU9zwV4JqtKEeIzvwWH/F",
-	"uyY1O8IbVofYodcyF+1Zns5m8NEazSxpxxGr2BwLXUOMJ4T6XeS3Ub1vGwENEEm/h/SK3Jd957NwsWpC",
-	"YQniO57STT83RD5VfkepY/yrd5Udjti6R7ZwsUrMlrji2zbmfKMQVmXQ7TjogUbTRWzn/Nzkwtjjbk3h",
-	"PaNmIYbtpoPecRYFikzS3LyiY1ajsz+Odh+rZZuXXOSWHOwSlwK81+J/oGmDD3S7z25ps3iG9DT1tdxN",
-	"09Tpr8csJuos7h/btUyVqKXt9trFWOM2cojO1eWdePMrLm+0tO4HV0+59mfpJDb92Hvsp9EOKTWtqZCN",
-	"9seidqjsSkmajp3DtfWd6Ra14KmGuifdm9qgIpAVyjPZJPAko7kwe8BCJ4nNel49Obobipr4apL8AeaZ",
-	"vtBrnAC4zuyrePYTTMLebRG2yQFabotsFsi1kJ8lQslCX4cpwn7KrfwO9xsLbWlMIJZHkoQUjHfhdksJ",
-	"vABMLEVyJAg3ys+SfOMbcU7EMnJdSDyLmHiyZoULbianQ/gWhzHyaMASqkLS36eIxb0jheSKTaygSZAG",
-	"13Ap8bbteuVAs2fP1UhLnaCedyVfcVRkRzfHNhQXanMUdl4/tt4eVmoUGV0TqmQRKPuqCkhRxcgQo1Qu",
-	"a9QVdgrPddxFqifK+d57rq/KQ34FGKi70UDdT9d0B+m/ZqpszNw3Lnzv7Ma5iiIQphnuL17+xJskI33M",
-	"sUoXaw56mCVdriHVRV2lwMOL6ytEkvCegnOH0G3EdtQcVt9pp0N2c/FNj5vIvoY7e4gBVY832/uO1M9o",
-	"3z9aUT6rPtZPr35s0kKJ4Z2/vDIOmPok3PIuR1VzSdUs6syLQh+pGhI0p0gxsqR4C3k7dPV0BYqxysMt",
-	"fgbViZVjiVSa4etnpcN/uEAv1RBrZzU6brcErVm5Sn3Sn9sUgz2G1ZTn7Mdn9s1rmqVegOVg19yjYgdK",
-	"VUqMh0PS1tVLTV6HDLkfsGOGv6O7LQ5bWPL19V/BQSueAD0oYre3EJEXQ4k9fUXVrYOXisr1Qmz1oOta",
-	"W32mOFQd6TdNpX5dIyAzIjTJh6+oBOaoyKMimNS1YulC0zi4quBjQoD8zShexW4++75LyB4ZK9UP6kfG",
-	"21QK9/Slrw491FB7p++oqhKRmT+qaNIW5mgs29OfkNtmNk5l3EnzDlpIV8MTgAtK8aOMtIQut9hvqUrZ",
-	"7rOV5WpEe2LX1ZOF01mSnMdYCterXcP3Q+9RUzQqOJpmEYeuSZOKafRyktVdBc3oUbmN/cm4vO2PEfPV",
-	"efthev/cppl0Pai+x/NDC8RFnaj+B+5DHyu/HPungC3NVmZcbab1Qb74spyqWadl9VFxgMJjX9hluQhp",
-	"0rHRQK/YU1UDu3w1UNPJHhN10PCLHOP61kWTH+X8NvoYDdlQ+VxHuMKNbsn9bvFmonu386iSWpcD7OMY",
-	"DnozZPcwk3v/Ee2nhoWc7R/q6vqFzH4PU468MMZJ2JZOz/qd+UNGbJGAr9pCwDZh3MspIvMqpHkp6wHh",
-	"FEUUlwsIVkPbe6iCoPUdOnQ/nPXbUE43OE5D/76NSAEBijbDlNMoKOIQ88K7fa94LyWbQixBT0OuWVbz",
-	"bRlvyWvBg20Bi7oUjj4sCFd8kSoGTFYnM2S+qsnW+KA5NtLfjGO4mil74wyzdMik+gboM1acjhJVV6A1",
-	"46kQKRXCLhNkIRbe9mFcx3B3tZpTcfd6AG4nmT6WzeeFSfqw+XIMZzOkLMFh3J1nw9GWEV5ElkJUodC4",
-	"4HItTHi6gmsTddPF6+WC5TVJC2l3s2rDaMelYvQcqI9p0muortOkaF9j3kTgP4Y8Pd+GvO16GooVbkPe",
-	"O4y8VIOjDltjrFaAdNpbJ1Q6Aa43aHkynRGwxnBt0BUhG13g5REYveErhYKYADQM2AnhfugOg6wDqv0Q",
-	"NbXkLui6u4kcpJ+aoe6YYP8K6pkZPZdSZ9tHrCmXQd1rap+pbXHPpYXXuRJlBfYGW49pBLYxWBtk9Xqc",
-	"XRDWo/t7J3zVa36aIG4dvA3yG+Ws6QRZe3R6w5qPagSyOVwbdFV3TSeMHUX3+zuEzPC2Dd0G9X+wPbB+",
-	"YAdACKMZ4aoOY4LmGd5exqk0aHrf6zVGeX51YbKE1emAEjBJgP2mxVtUue8uPCufM15+1Qvjt9xLQbaA",
-	"IbOjLcC/VF3fpNyoH7V60+H23m9aC+wdduUlpiwuo8w2c169vyMfXFXBfP2s5OmuQFNJEfc74Xl2ftEF",
-	"UN4cwKh0yh97YLPXlUS/MfrpwJ0XGqU+BCcju0ozg/qotd4G+2Kl894H/dTtkte06itVjscyaGUSs4pz",
-	"XMVK83iaeJCSsI9OLQlbijRFZuSctxd28hKGiY95Kt3A5vdfR9joffFxnHEasERGtLSSRppkLTksIWlx",
-	"WlViJwR1VkIfjo7d0Y1ein04DGD1vjmmVF74vIdkSr5mDx21qbrCcv64oTidcqQUTyD2Uz/7+8RfdEmx",
-	"dnmyf2K+FQo8T41B7T1eV6kYh7/az6naLSp6S638cLbk3KQ4Sdvr+u1di1LcTyhp+Jb6YbALtwmOb+kx",
-	"JNXi/bnabCMoUEWJCp8vfK0yij5Mz2RJrfMoYj5uSQDiaUL9NSXRiGdeTI8hns8jTftcmQoSedxFafsI",
-	"Hc6zMm9uEeRaQhaeNpP8U3Kp4GfF6TBfwh6V7FQXng3hVNU7ct5Q4zLNA9ckdwN9Nbhscew6FJdjfOna",
-	"cfAoX3qrwC5xteMc51ol6+Uur7RgOT4+9EF2TFJtWNAtTbngHv66EbNwhmQ9alUmGgs03cZMbnMt+c2Y",
-	"IZPPYqzL0vPGnJWWvK/6XmfERe8525CvnSmfBPnaF/NlID0tLbVPFNNpkV0rg3FEb4U+4Tc9c4P6jNRa",
-	"0qGc+lkqhnJLU53/qv0BQl3PqQO4ScwUKeQ9lG5pj9RReYtayCYTRzU2E2igufsO8cALwRqYHWMbAVbU",
-	"871SOZo9sA4gbj2YrliV97whOKV2Gm4edXTq3YkKULVIOWKwH5lkgPva8xwxdNF6qMG+zNWzoJjHYybi",
-	"vbuOldoimUvh9Jn/HxlNdvo2T+antvmEoUtSqYJgFqWHXhc2KL1rTBOpA7h769XBqIfXqpMvmA5ky4Am",
-	"CI+jmPKLp6AAOZ6u6NSSbVykDqswAQ608/lyfKHckWyQtY9z96xocwDlQ9ee3uXt9vfk6lMQTnYKqq9t",
-	"z9gmKqtdsxmU//bIs1IwzcXLn5oFhyOK77UsZlsam5Ma8y7P9eHha1kWVIwPkWh//XDkLIdW0gF1IeP0",
-	"CCv9VA7Ez+Aj66N2hVy2bw0/7KnHqzYCIx5+oLAVZ5Uw0ZilKONQfSBd0/jU7rGQ3zPBdaNj9iwKN2Hq",
-	"b7PjdrwtjLIcQnkc3Z5Oe4bfTBGEe1e3Tdh9CKlZ8W1b9RKzs7jFo3bup7KBreEFluDbllo+fI2T3rc/",
-	"Jn9RuQpNMY9hgTWir3hmSqyhQGqVgCq0WPih9sW3N7nxMb6Yoj7iY5wxtcCKlluMYqojvDJ1ydPLO6NU",
-	"K0rO8+jZ1uLHj0rR/EPUEC8WWkxSgP62C38XWHZcPj3mWihUyDoWpC18TgCB2xPi85+LyG6BoiEEURrz",
-	"qzb713BoFGcBo15kJ4bNAbenwHDPi6BKoHepDB0jncnhEO0LofTGnZKFapvMWXZbVY59SGVAPoul+26F",
-	"bpKMWugvQsYglqCfZJ9U4851xU8bslHUjELrjWha0Md9e+j/pyAOXbu9dCJhGo0whfdOinn97NPQywlW",
-	"CxH+OE2xv95XE0Mnv0BKTMhR/lb/O02xoWvGZZ+xAxQL8Z6WtgfU2y/tmX67vNqOPTM69HBFNLXmetnF",
-	"czp1J6HlwiH9pKhBIJqahGBTg/2cJyOK/XXBZaFalWzQAsfrYGBAuhjAaHfhlk42uNYlqvnBMxtLVcOZ",
-	"b8lyUlGOqrrs+5AfvtrXz/aW1PVlyrziyfebUqIkTVooLC8j/fgs7CqBQlJy0w7g0pNi5Popa3tB54Xs",
-	"11Z0LjR7nLclxUna39sinj59L4E9wxr3U7xSDb/tBLoahXsaiFvGNIPLtgdgmW0/BZK7Rm0Dui+K2fbk",
-	"GG4d0ghrUTawBtpj6wnW4VLjmYAo37X2jFZsqyR7eI2thHEuo72/uBi9Vy9e3JieD1ji33XDu1L+aGh+",
-	"oS8ZtRvMuBh929QA4vznT+IWXO+2wvTmzKCf5Dcix+mRrRfVMuhuF+NNKEThTgg+7B3lqgs5hOH66dHv",
-	"BxSnWVfcWivdhVwWTzrmzRbDSavOr5/JXHpP6CRE9X4I00dEAnZtxhZz/sAS0lrlbn+0HF/f0d2+91vx",
-	"0dZg8il7iCOGSV5MW1bX1Hc8LRnyeqlmx+H1P69vLp+dxHGotzFfQIkmKqRVp9M2+m9uRR21FU6Zs6Cc",
-	"bVTOcw0TzbC1fm7IIp/piPLX+t1H+R+7I2NKcxzheMyFXi+P409bgo9pAZXBe49vAWUMIml07Og72Vvj",
-	"Cm8TTPrfYGby+dMrfHsHNkFfK3FkSNxqOjc+QWLGEdek0E+2qBXULKVzwsvSY+Y69MpUcOttwlLqd+au",
-	"7b043dc+Qmp1//sroR68eWUdUUqPY7TDT6leikUWv6sq2rKTK2Lxp/NddtfbrFbChH7P0DCtLZXxdIqs",
-	"qra1L60RGyq2qobofWnjiAA+UGDAn7QXRvAXEkKJrvepEyRAi2VZysPPAbGqUsoPLlN6IGim2qICR613",
-	"F+33Fr23UjYAj5mMYRVkYOxQhHkqlYHejPug4IUj5EgPF7+lorPDGEXsAWoYcarzecsJIzUvsfFyzGSd",
-	"lXJfi/zt3s5lwQdMGUeHlACFq4lG5P/RDP7gQqCnnr9nEc8ezPmIYp6K4+R28iMWcmStzxNCcGjj/A4l",
-	"9JgmUR3D3W/M9rR/x9tO35eeOdbI5lLYr3S9MmV4FS6AMostB/cojcucPlax0ds8AQ0VOt8CydZOWiKz",
-	"XgnkiApq1bP9OIO/2QLHUD2tMeER1v++krgmH8B/sNjkIpfZnmInOmsJ/k6xnW2HTAAdqQC4491//dhM",
-	"GwxKFreUMiD3OPZbkmipnyVhurtNWLblx4Pf0t2FJYdxlToJVFeWZ6iaoTZvRS8HXX5tcuCRhRI6jzqn",
-	"H1jb6VRjH3Ek4Xj1OIil/b8Wr8pFe5ibVL7zl1eg7QutmVM/oSl8/JplCdyTx0IL/0ZsDgwlyAMGymdd",
-	"p+lWFkK/jcGpayCzbfh3PYV+ykKa50Y7WRE2/0l5774by4Zq77dhIpVQMRZkhmjKWpVmLfACsw0+CjyE",
-	"cWC4kb8Bf0KSil0432K/0qHmK+iGIoU+xB1wQ2coPnwTv4lLbW1UMXqkW7CshHojawlCg05BOpi/id/9",
-	"cHmDnvhRSOP0Cd6G/7966DtuzI54kznOaBaS7/7nv/5b/s3DD/S7sfxbO/y++5WzWH4lF19+XOFHfPUO",
-	"cvxA+RTMx9u9iQOWbNDLF9c3Q/RXQdMQ4FIGfA39oIRtrT0wqgSrhd6V1vFETDf21Zvwgb47Q9pzI1NH",
-	"MXhKwfplwzexQIWYRkwPv3ssXSPdTrvUKUyNKofb0HTNiAJM2T4yCBkn0F0PtuZb9O2313rt3367UpAk",
-	"eEMhzl63kXmXI+idhTj4gpG3U9YW5uid+Ou7exxl9B36lYWx/P2dxO47C8FP/E2M0JYmPo1Tm8Y+I5RY",
-	"sm992VQ7Q399dn5hX//13JUkL4PS9aE7Q99jTmeToey9/b04Z/CcGP3d+curv1/+c3V9efHq8ubvl/98",
-	"Bx4Pjaww5inFBGCuHN2hxMVzvKH8228hcLHAgkD6Bqf+GkZAON4pOHGpBa1q9wYFE4EmVAawGvkZ3oqB",
-	"xVCKytE7ofbmUc+/OG+H4ovvZBCOxFzjCf0B6HSIvv32x5CnxcDSrQO4B2rganbpfNfP/e36xXOJ2XK3",
-	"xZRtbWjNKpBsyb3LSbW6Q5Jw9bl6N0Q/KwxkMhJTnB/ZgjyEPY9okCLoBhwLUkVxFkVD9BTuXCLG7lAU",
-	"3lH0buSMZrbr2s78xl2sxsvVePnvjuM479QqLt/jzTaiehl5/bMN0wxHm/4YrFOaFPRDNx4Fl9JLxtPb",
-	"hF7/40doZylp/Ez2Pg5h4yARbSfIgz3EAnwhrylXfil9OMVrGrt8F/vrhMUsE7AplOlnJQwYvYMJ3iFh",
-	"JcU+HaKXLIrQu/9sZjq+07W/h+g8n1z3gxAAFRahMo9lZV3IGoBYAbESyFOXLZ1TxjRmBAdWCXY4gttH",
-	"YASX+iAUMpcwP9tQwaPfVfIDEwWjIH3JV6TkFYcrJBTWqZ/5WnZuy/kkLmHqG+tN/K6RefhOM6uS1NAJ",
-	"2bg4lELBSMBw5kI1K4pTl+D5GqN3WSZQvsE7hCPOkEclCsF6iXGkYuW/sRprhFC8d3CcebGjsAniO0kk",
-	"ZYAAHfVxoO2jXlJFElbK33sJy27XMr1cYKo6CCabMLZZHO3ESpK7EjyC+SeMpQieEacdkkd8qi7OlPiX",
-	"0tseDR1hmiaR0kf46smTh4eHIYafhyy5faLe5U9+vLq4fH59Ce8I3SlMIyqNdcgVLEVWD1z5CNvSGG/D",
-	"wWowHjrDMdxFp2tQqsoSEBPSfv0JSijjqUmNFweqfwOBIbrKA2eEhAF9UmJX6cbDQSlR4IoIlagTNGi5",
-	"rkTCYPXL4XXjz/Iq98gdui5sBpUsDbA4nsJXRv2tUTS9sCHSJKNK78SGahYfrYYCXzKp1ICWxGJevWCN",
-	"+Rm6B2xVntJfCGx+xaX0k/1ZpKIPvenCIGf4LcvRxav7w9ynLcEZGglOuJFmV47ZkRmGWrX4vfgsxaE+",
-	"or/BGRo5k4URTGeyaIU0L2T/GDAly2xtL4FCfiZUGGijL04OlRoPXLroLv0FvQoGsnryhKgIm6H6Zeiz",
-	"zRNO02xr30uSHoactdCBYEWPIuXCR4GBJi0474XfII52LVPnbrVitt4p7SZRMVhBVVlVb7YBqL+m/h3P",
-	"NqUGH2eFWqrVbBoE0u9mglgPcdjB0ddqayYEGexpTgLpmm44je7Bbj8IFhIm1E/13psgKsWPmjbt4uVP",
-	"CJr2p9QXZsWhAIh3uxBR2ySQw4PVYDIcOUJavYUiWKC9goAaOY70eMS6EB/ebqNQOmOeCLsRag5o4odS",
-	"Qv2CcbrrseRREYNc93VvnMXKcVaOA7qvLAuzGkzIyHP9KbWdGZnbE0Im9tJ3R7ZDXW/mO/7IW+K8l8Zq",
-	"4PoOnuM5tceB49mTMZ7aC88b29MRneARdShxnVLLjdVAJTjZhQC0v1eMwb66flFuylH0lqm2khlVmsBI",
-	"flYd3dD+AwSf+kmNXjg6jX1RFJModTER34Afo99ZPu8S83lz/UYZKFk47CFvLlMk9rdNmJPYk1eqnAQA",
-	"mW2EDS51GqNKM7AGKb4VSkbpqnfwtkbThVqoMWBVFC0fxz6N8hInrZrVBTwnrBWUxUEYh1xw/bKmDjZE",
-	"1dV1hmpenZhJbUeppt9o/Su3l5TZc5Y3Qacx4W9iCNngsok59EL3WAYlclFuqFjicZUROLK0OSVjssH9",
-	"JCyAhzVDcsXCtJGmU6W3ehYTYTZgaZPm64TYDKnYPKj4ESLNwIT6LCGUKOtWLNKjNEYevc1iNaKwm4VR",
-	"GAgLAMc7XQcMh1GW0BXQS6mEFE7om1hmM/IUS1efsGTB0yoWWn0W8TSMIpSC3ZJQ2SpFvDhEN6WoCIFI",
-	"oXicRzSR9alULg2WzTDfxFqqrzGRa/AhFYjIdas4YVDsiewvf1aqSgnQPMDqxRiKZckyWBEVf2oALpOE",
-	"JdabGDSG3EBTw6uHxb5AZZc14xRFQhmGbSrvkPK/yX0TuIS+99JateRspWwhsT/sTSxsPE6psnjFJ0kO",
-	"UE8T/Bt6F2lMKCkVeZEUNRm7gA1BjTm9SYOqaiXUzlUPs6C4RamfqopGtQgW/my5pLZHsWdPfN+z8dz1",
-	"7dF4PHFndEm86bJFHIJroVOVOoVyU+qu8mgBKrFYKrGUS8w8Y0UztX6LuKhsSzcbBwIUR4vG5AR8XE4t",
-	"Ka/EuwFTbxtsmcVBeJsltEiOaGXNz/Ad5UUiZd6/k+tcQQR7BWfEQuJMw8nBdxRFLL6lCZwkediF9fz6",
-	"GfLoOlRGnArg+IojD/t3TXPYAGkPYs/HWKH7zVByC0v8CTlj6i+2hT8I5WnCdhYKORvKDFn5N6Hyb0jL",
-	"/5WFsVXK0Nd/A0NRHwR5WsjHW+yH6U7OQlP09TZL1cLDWAWTSZfZbXhPwWMPnulvkMqvGQYsuRUvytG5",
-	"tuLkpdE3lfOq19Rt5D7CunlQLDBlaI23WxqvYKcFrOL/1c3l/7mR224J9op3q6c/vTq/uXrxHH2tXQ/y",
-	"+yn/xkJbHIe+hfyI4uQMDCWNL2kx5fd6r58pGSTlTyA4qHhcIRXQqW8oC3QASDFDCYPETBNKANeH2S9r",
-	"9oA2QrKm4YZy3ZhBI+QMOZb07MGFY+FnBnGShpFcLSiTOaRui32lYjgK4FRBjcHKsXp6AYztJSuCtLYA",
-	"lLIzUBz2O00qieUn5eumjkrWQWGyj12bKm5w2mU1utM8Xmhpjmgs4nes4Gqw2XbhRdTd9iMF1jWcYl0o",
-	"Wsurgs0fbGoAl282jm23OeAFwV3BjHiGY3xLienQwG244LLi7BtkVMvMewRVS9/QoupFwdY2MtDw03D4",
-	"0qdOcIw+mNJIRzrNtCu3aDZeKkUvzQ4IVyuwMfeWmE6WC9snlNpTMiX2ckoWtkem/mgZuJ7nj/Z53D6t",
-	"ktrmgdvX/fcMPLXqQr1Glya6WAaTYD4OFrY3Xc7t6ZLM7MV4NrPJaDoN3MliPMGTFkwUPiE19yfl6Y1e",
-	"dnuRU4/sLZyqhXlauZnW1eckgy9wNAvmeBrMfHs+I649xe7UXoz9qb30R67jjdylM6etNx71cOi+GGrW",
-	"yO3GVLM1nGWeoOAoT+JSWXf5wh4hUoDeL0a8XLm8GcvUNGp0JPHVUw6BGbqeuKWLW+VJjq1xBpUn9Ifv",
-	"rp6eydFCrpv+WrpOiMocGKLnOjMdy7tabbtrqQ+1s5X/DO6yi1xiI18tQzPo3LybtsdKHl95P9mv6skZ",
-	"cmvqyr57JN3X/iDahNLQH7uAKjdYNkBlVmArzfePh2ibUNl3RDHoKowsIuq6uwSnKhkjYwwewrgtEG2D",
-	"BSN9DIhinwsQ7YRiOGKDjNMKMJ1b3kyA4mfIQV/DR5U/JuVheRu+6bEJOgnrMcs7hIyNXYoKeS45Nk5o",
-	"Ls4tFMZqn/Lr3kLqD9FVsURwm4UyLyFPquG52y+PrenWU8qt004r44r2o5133B2ZWjrBTO+YUVrLNLDj",
-	"rt1qkSwX11eIJOF9WcPSNboAnL3YlMELPg87L90OpqJSywM1v0ojq+pB0pWrXcDqTrjDWNURywdf07lL",
-	"I5yV/GmJQfYQG8CGb3AUQZCUCoHUN4xtV4p+0wNwoC4t8ztAEMrBjoemlDVy8KHZB+Y2Yb9SvxuLMqRD",
-	"MI6Y6Rd4146rZ04FcV58DMp3eDjCsS95N0br8HYd7RC+xyEkuxT8K0YYycK+mhWe5V7+Dtj1ZGIuPVWR",
-	"5XsQQfz06kcVqpaE95DbtcG3FCX0NuRpstNsVEaFEObf0UT/pnOGwOat/qSrerRek+fpnHd0m4LSV3D/",
-	"bRYJASYh4a30VgEFAjMOWDZkgAHw0nxqWz1uLBpm6gFRkVB1AFgab58KKj3+4OiolYvnV0i7lcBkqB69",
-	"mHZy2TisvHsSGWsQFqc1bvK+yj0MGxk3rm3yJq56HO4cSYSmOIwOtxTOr1G143IRfnsIk8E8DzYrELav",
-	"N8zBklxWyw/UvcVXXIaHkpDfCe74w/dWKVbWaWUnVQ7yFbzPFUmmaMMIXLN3mG9iVnjplNZRqdYD0zps",
-	"Q8lNsnjvsnSwoox8b1lGJcnyiEAjvT97XAkyKeNvzLt62udx8IVe3tM4Fc8/3qMNqlxn8R2IJxoHM+J4",
-	"05G9nPgLe0Lnnr0g06k9ww6dYtefeyNnYKl76NVg6rnBkoypPRthx54EC89e+uPAdgI3mAVOMMOuOzjA",
-	"RW728rb7yfX+F9EmPk5kkKM03k5w6QswFXES/YJ2ZGB8pYaDdlnXnerSzDrAqf40v7Js8aOrrshNL3rb",
-	"VAfFNuzxo3uzpTch3timS4/YU0KxjZeeb9Pp2J05k9EYL+YtJ/EzeI17XYHlRh1D6uZatYiXvq8YXSo9",
-	"suY3PqsrayyWhjd4TBiXQ6gs01vWalJRHGfb4+y+FnuqtCL6fpvFtzRfUR6vZWahOw0v7tCqYcRHAvxF",
-	"s095cDrZp2aJTjD3g3Hg2As8ndqTwPFt7GLHnuN5MA6WeISn0wNY4lPzkf1dWaKE6WiWqGvY7mOE/ZNG",
-	"jByxkjcS56ljaI17cMZjskK6bp2qKSCBg8cBndtzbzK3p0sc2IuFN7KniwkOvAVxXX/2JbBI843SH+qg",
-	"doVs6xPbKx7v+BPbP/K4eXSLMEYVFnnK03uqgORDz/ktbYphGRwhlnRr6nH+Q3ivchDF1kozT/qlVR5o",
-	"LDPjhLGOU5aghGJ/rV4pzLjSis9fXkHossCwT5M0DARVCR4SE4TfxHd01zQD2UOs4521IYg5hOBpO6p0",
-	"ry7DaKVPXQwagDlTzSLeKAVCmCqmGNQOVP1r62yPZhS3tFmJX9JVmUVUfigigwhOsSytoM70Ct27b+K7",
-	"MCYrJPfnTaxTFVdvYhtcZitUzFjK7l2Jv1GZCG2cpWuWhOnOFjOt0P/8138DcQC7mi8nEzwZBXbgByN7",
-	"EkyovRyPsE3n3nRJnflo4rnl6JENGxyQNPFDK8V1h9oW5/IELOoHiFsqzl1pcDOHqrMYiGLehryVoUA6",
-	"PSplLfNSbAx48CG0POPUyu+/wqRSLEBnEoCSfBve0yG6AAggb1dWoZa506ood1PryME8IIxJsBCdaZ0y",
-	"SFKunGVDnvmx2ZmPPmQCOLwNeflIQepwY4WvaJqEVDN5P0sSGqeoaA8lGHwtpt7KbV0pcfKS37nQHEI2",
-	"E7ynKljlazdjCTbhqOj+Rny+OZ6+ySorXXjfdr+pkdgAz0FhjLYJE7yLW8hFEKJIoezGSGXXVIDMy5DX",
-	"3ZBvBQyqIJDbn2v8qAi5m0foo3YCDiEmLMYrmMIFTnHEbjPawhNyfO5nDPVd5jqz5F56R4HELMQiQnkq",
-	"84taTnhpEzuPOTgqYSaeeZswTWU6FVRpSMMN1H8Q1FEV3qVqGpBOuHKc/2gLthLKNpEBOYe5amXZz6Zj",
-	"oQA5Z5/VihwhFwcn5Ii+p36Wyjaj5ogRoQptxOwwwInvOPr6Ge7oDi56ejyqL5J7PCpveftZRCF/Rf0s",
-	"4eE97fM4UBj0zdr7KFTX6vncdfiBDk4kAVTyT1UM6C/hHOTF1Aegxhe1FqWXmThkGbi+7fpeYE/8CZXO",
-	"laW3CEZkgecUklz9jXiYJbe60EVBCEO8DYeKXQwzTpNhoYoNlZ4xNHfkvtiQUiHHynGrFK8pV4BcDUb+",
-	"iI68Mbbn2CX2BE+W9gI7xHYDxx/7TrAkI3dQLfOt28ccZJbC49uE+bozhgPfSIko26bLb0q/G07aajDz",
-	"3WBMHWzPxtixJ57n2Hi6oLYTTPHIX5KZN58XhS9XgyWe+Qs8ofbEc6k9IS62F8F4YY/xJJgGs2CO3dHg",
-	"EcJE88y9CV78TJUgKpWi03eqpxI0pXzZXyUf7879ElQPPo2b3Zb2kTVCDOtmcvdShdT1TYwipTT4KU4o",
-	"zAkwVIwftXPWIP8dDqti2H//6fvLV88vby6vhxc//nR9c/lqeH1x/uOlUCIO2utiMd2bDQCeakslxlmg",
-	"8F3a0kv5Rfum7tvQB6kmbLc0FgpCKR4WlIQV5DCTUJoPllDi5R+CgIfoL2EkC9ywjRfGdIguoegbgAlV",
-	"qxKhGMQqiuxNnCY45tgvpxYEOA/6SVFKo4ivZIhByFHEdBo0fAO/QnCseFwAJVQbCbyqHHdemBvimQ3k",
-	"KuLcPYVjBZv2a1z7a0oyyOcuuzugk51ORS7/oFv2iOcDJCuTXT3/ywthFrMEXb569eLVma4Nx2KiitOE",
-	"CZG6GKwYKu9jLgw0GqdDZCDOi1eX5zeX6GtQTAQAG5ZQC8n7PfKNJeZro2nL9MvTyx8vby4t9PrZ8Prm",
-	"/NWN+uvFS1nOS/qHdFmvtXIQSVzla86XLGaHpaoiXjrmUsa9quS3Mtqwx7IUcbahHiM7RCNOvyquAVki",
-	"gBHbZ1rSzfnN5aqU+h1yWe9ORolCyp+FvJ3aZZaIv2XBLRzHEHunN+rn81fP8+5yIVe56cViSj9B1ngb",
-	"SM9fPL0cnj99Cpvb9vury2cvXgPgEKku6w9C6mvI0a2sdfgt+tuL74cX588vLn9cFeh5wHGpSprQ3YG6",
-	"zzXxejRi8S3XcaI6/lDe2lWQqpsrCPSfoTyWK+T5sQ5TC71RHe/eDMDv9yDvIAAU6JAKpSbhbAu41LmF",
-	"LPm7MFaHpG3n4EfAiCXr42UJlwdEXjbCl+UKnibPYombHeRJBHR1+QJP6/tTIHZHsgJMVl668WHNInqG",
-	"qnJSVXhL17QtaXVfDGsTBnkEqkAIzmXJY6GZV8t88PZhE4K1RUs0YzAMP6Pd1wIJxUkUCi6BkZgzv1iG",
-	"3wWrSbkqCAH8vDUAmpwU4nIwnpQSEv4zcaDB6R9FekWFoR+WpAqcK1n3swvPn/UU7MtFZok5hbcQRZqX",
-	"nepCIKGcZYlfL7rVOyB83hLAYATaQg17Dbh0tVp7N6DHx67P22LXTTFpZyhmJegTfx3e7wkkVM+cNBKk",
-	"HMBYKe4D1XV0ARmtEIYp2lDcmuVDVHzmwYf0qj29/qQA0jhNdoLvPA7Cf2WfkQz37wfG7+Rgkly7w3Rt",
-	"8zHpA6YvB9q8PJPRauTmXp5ql1B5yR1kUbTL730IUlXMzBevuuGc9vicxm8ko4/w2J8G05E9xYuxPfEc",
-	"ai/wZGxP/am3JE4wouDGkbrHaiC0Fan/UeVrmxE3WGDHt8fg1wE3G3GoPfdHwcRb4KX0tZW4fG9pod8p",
-	"30xaVTZsipcsCsblVlNxcdHqhCi3tVEbfpRfYo9PQpJexQWlWZRUR0/msDjIT2G4Mu/2WRhq+teuNhqO",
-	"CaNJYZj4SwpU+B2CSbtLUNSslpPV0a200zJNq+sGvcriOJT1pMB2b9ds00NL+TZzDa1qmqEwkKqRtJ86",
-	"y/BPQf5FCnJ4Q7WIMc2oH3uSd8Q/jJM3D+qei2r11Ofg6+Um/z0jW7oiNPffNTTD/nhbbfU9LL45++Oj",
-	"ZD876z68bApU0gnLiUl5PXheJKuegUMBJ/CobNzyoT0J6TOXqY4Y3EeYoqVlSFGlpr2hhP24tYS9KqbW",
-	"rGTfKTpOx5h/JxukPeS4xTDpKhj9yyEVo/sWKFIVo0cLj07n84k99YOFPXXnM3uxHPt2EDgODohHF5T+",
-	"76oY/fZYYdFgDd1SQ+/355AaBiZ+gADJC2rslxYhZ7ICqUqBrcsKxeCgyCQUjdhmKdTgHKLzapmSovMp",
-	"JPnmKqFsGfMmFgRBVInlUJZ2rFQgCdO2e4x8OQeJHwXc55M5HWVMDAKmCiX/veTGnxrzF+360uRhljGa",
-	"xNtCrCIlic/zkihewjDxMU/lFqjfX0fQUd3HccZpwBJZykYzXD8kieDWztAdOkPniTvrHTCl2utqMFUZ",
-	"KvltSt+nyk1kF2f10/jObnFKH/BOr2I0nQ5H00mzq6Z2FEpfG3GDEZ769tRzqD0hTmAvgtnIHgezwMFL",
-	"OvFdV/bt1Qxfv823gmdzuc/5l/LGuB6pXFt/TNMN5ndiuQDkVKBcutFSnKRFeLEaRdXXG6x+eWsN+Jb6",
-	"YbALtwlUii4eUvL1SpDWhsa6SXFC/TUl0YhnXkwLUNMEB0HoK+L4IaO81Aj6SgmMoqWxTHibEcez557r",
-	"i52h9iJwqD0lM3/uLfAycNxy52O1atCXDxXfmsvua/Agn/ocsrrEwnuGKTdKFe6X0/VajtxSFcQ/6MCy",
-	"18/2WXaNaQ+Sp3UIPp9gNVZ2bPfC1QFt+uAKU4dvcBQ9wiv3h7dravU5WwRN7SlpwVT0f3+b8S0VWzZy",
-	"HMfqZ9+o05eJ6RTvqQqHEfJZQrmFRuiH7/ew675FSrnMYA0/lLhogzmH/F6wuTAqIIOujP42K0NrNHk0",
-	"TQG2hJWiHt4m7D6EMrHxrSIlwY9K9s+5nwo1R3wB3Z81wUElrIM5Zf3YdHPMnAI+B8tscLP+vLOoFNoj",
-	"7FY/W9S6hXCWiifMYyyFFK4hOo90uM8GDJ+AQq9cFa8VxkUHQjODLVcx7eSsyrWkH1+VZpJ5FFAOTbU8",
-	"/LrWHfIb2blSQHmGVINCGgXFi5aqnVYaCvrDsM0mi8N0J9+Poc8alJWFuDUZ7AlZsesQcmErnLIYrC2+",
-	"Sq0mgHukU/WDK2/j55M4xUa2wcbrwHHL1LcXULiNIFBfsxbjEvjha+CPWERZXuoVfKq7qnpzv7PSuVTu",
-	"BVwcvD++Ifw7SfIcqWYRnh+iqrGo5F5Pge0njHOJM6MxV3JbCWZrsOcClvh3+dt52bRX5z+3i/dSBa/V",
-	"oNzERpa08pxgihfUdvB0bE/8KbWXZIbtkTcLHN8lc+ooM20X403o4yjacR+DE78k7+n7NMF+WvtW82UN",
-	"cMi3mReFfvFZlm1QH3XqRAMNusCg6llbWGZ8fUd3+beKUapcnsFT1ZgxjycfFPuojt31P69vLp8drBvk",
-	"vGFPSoZ+7HMoBeVS4T2VgXprkP0qQS1asqIOHBURUQfhIJuqBs3nE3CNnir7xFwdb0Zpd6b6xMUshU50",
-	"kDbCbmVtKunkJb+nRNy/6i1O0tw1W+6v3GujHhnHUZvEGMRxnbLtlpIz9DKhXAWbytvHeu0RVdqsK5g5",
-	"pY/tOPJlXHce4vh/VBnzY7tFmVotlVJSqj05vzlVSFSjAMrvFSPVGjIt9D5VzhVUQV07L7yncU9GUVSD",
-	"NZSvbQQQ1erU/nkB8ocPGdrkzPwgBagmCvbc/NaE3+fQhl4/K+tBr2sQmNUhpZnvVYLAhVGEuFTdIS16",
-	"jhz7IO2mQ0B8RuFQFuOyt3y7O1j87p5MuLeyvSJcqBJS1JYnUvq9uz/7H96GBcI0269ATGC7RhGTozTD",
-	"Rrr8wz1bnonBI+V/rVtrJe3GHeTXr/qSldzj2Jc3a4Jhh+nuNmHZltdHUc9fsOTw2y8g8m5mBTj8HBzq",
-	"g+IIPWw1UzmmNjb1yUpFVXlaR4Wof7Ee0O29WmUCJ6ioDzhM8/5xRZa1hXCKNoynaOasJFqAOIVBSKG9",
-	"N2csVm2+892wIJ09r+ixk7mYW8w5JV3K8Ngxo0wA94gMsMcrKmH8UlXnkg1E9TlRCekyPCqE9A7ZO3f1",
-	"m1xDqXF2FqWVAjp/lsz5jCVzKOdC4q0GjjjebqnhvzBLIOrxDLZQt1GUYRuMUNtd4in1HN/Fc7i5o1vJ",
-	"O4DSu7GjW+5EOLZ1D2d5HZjsxawWfqqV7CHz+WvGOLXvN/z0k03d+mRAJjaOia27bH/qKWUHcjvkrHuy",
-	"4sXGZCXGYoOH186bSh0ynpJejSFj+mDn3eXUs1saE2ml/la2bcsLqT739uByTUIsq/zbOp/SdUzyUE79",
-	"3P8mjpXnF3ZS3h+SsYFEShKWSA43FaISPjdvZrRnSrAwVRrmp+1tggVVqa76cF2MQXMER65AqrAb6owU",
-	"psm/U4qt7LE/qPDY0RG02lsx/kdTldtbVuwESvDP4qgUhZKExoNStrd4GJyi4harTQ2+XrMHVWuKvgfL",
-	"XfUVVD3LoS0Fy4gFzwiLshL8tIYj7LOE6PAFodWxIKUxothfo1wbhtMORWuE6DOVsa1B/MiET+n1a2nO",
-	"+hh35+d1cj7a3gXojQ3oddIDTWRYp4+jSIZc5SvsjajCgM73VLV2GpIEA5eGpv2rwXgyXQbe1LMDb7S0",
-	"p2NC7OWMTG1vOXe82QjTmTeGZcOV5pHgVIJelfY09qdkEThjQViM8MFqLFALt6qDmySjR4B4vzkWwP7z",
-	"QF6MVDWaLoK2BeZ5NPJG5yD7/x+VY9jN4WpM4gTcTujAJv5T4ncFi9jXUqDOE7lRarc3BAEpzxHWLUwt",
-	"lEiEWojLCzIZPEWTtJqS3GRHK+SvIVoa/Af1btLcQgndsHuaJ7Dk3+vXGrFsYmpOU45KyUtDdBXLBGz0",
-	"dd7S7fUzSIJhD/E3RX9RHn6gb2IhfOUEshC5nFTn4EiQiClfpgWTf3aAOrRPPo6iImBwfz/fP1qf+z5N",
-	"1Esl84tCgikDb42F8s6u6jLBjzJCScVd8xk6rdfCFBT4r58BoPKcHBmqIDswJgjrQQ0B8H0uKAUqD4lm",
-	"aNDD46Mayl2sK91OUKFqQLv0MyiQmCVQ05HFFtqEMeBBMKENfi//Tij0vW3vwFzwPVpkdB60+O/L1xrV",
-	"xagEZNRCs+BULKeNtqYxn5QON/j9KaCSKD4ZVHrjpXRhiONd3tQiN/kfWBYRbb6gmD1Ie0GJH3V5sEIx",
-	"A1Mn7yMvy7TmDl9dAHUb4Rhqdj6sd6qWpnIlWCiLibA7k12SxQY/r/F6Hx5+7M3X79e0iivPiOwRXnG6",
-	"aEu05GGBo9irDV3PplZC75MYrEwtiOw7903mOKOZ/P27VGna/UEpBi7WJyX6XRjnuohNZCQ5nIOUSZYs",
-	"VRBhf5RCK8Urk8CZjB3ftd3RnNjTyWhsL4JgbJOpO3Xm0+l0Ml50mxETo5ZtSamz+m0QJGwD/oiUDVbu",
-	"x8JjO2Ae1EtXflHlJNVeupi+T20d06oMJ5m+nH8r463s+w3oOML0tmG1OBq8/djue4O9mDqfYDOUUIJZ",
-	"cbTPQ/RMcTAt64HXaycQfe9TSpDrDNHLiGJOkSB/7KdoJ45xpTkX+G76mzVmj93xDRCH6GchvkuYtPJa",
-	"gpLVEXYCewjA/oRtY4EHHWISied5pZFpbgu19JGFKylQdsH0EZTedP60wPEvb1B80W0SYbhecmRGHH8U",
-	"TOf22HeoPcHLkb0kDrYdf4QXdOrNg/EhHZ6vjdTyu3YzBZA+9UGtVaTdd0pxPaSs5dw1Ct0+Kra8OHF9",
-	"HVy/z4kzGTRf/nFT+FboNp01bxSMsIOn9tifOPL2Y4nHru3O/QUdBY6/wJNDz1oVV1/EQXv9rDNwse2k",
-	"1Wi9eczY9iBxyLYcnDi5NFQuQmO5RAYmmyr8BX4604k0QfCnIPyyTybb9pKDY+wGc+Is7IU/8+xJ4BDb",
-	"81zfnnoL38FLMqOT0UFn00Arv/PpZNuTt/QW6O0v+uBE9pF8jUH/hQVfa6P/LXuASlqIBQEKY55SDDe4",
-	"fJ2lEKYUpkjZ3qblBCzx99Se/0Oc7v1idzrGS380p7ZLpmN7gsfUXpDxwp7hsT/253gSuMsDj/YXJXXh",
-	"XH8aoZttCT6uZf813oHXE6g1pg/N6qPGDuVDpGVLrUlHQmW8AI6YiWfsBfTP/v7m0qcqdl4oQE9Drp31",
-	"xVpLX3YlEfav9fDoQy+3ur28ZpkFdBXhPKQG54SMPNefUtuZkbk9IWRiL313ZDvU9Wa+44+8JS7V4HR9",
-	"B8/xnNrjwPHsyRhP7YXnje3piE7wiDqUQKzbF1mDs7ThhxTh7M8/f9pzVHsV4VQR5ZDq+nACLiqPgTgF",
-	"RK7fyJ36aU37gh0yCLY7JNxBhuepjIj8UrrLohEKgu73poCX7fpk/c28mZgFftyE6btulfl+Dk9haC2d",
-	"JbIHH8ebojP5LRMwxILDJ8CgW7IsWtf6Z0DCQfJH7KfCJUrZGfS4Sv11LTbhq+J5YdCWq4y+T9EmjFli",
-	"FGhkQf15MKW2Px179nRCfHvp4Zk9Hi8Ws8Afz31vtDfHWA38BUi4L1pnVbvYyyilc9/1HDyxR8GM2BNv",
-	"MrYXeDq252RJXd8Jpng2HhzCec2H8XfVXxVQJ3XQfixS8IC38PA2hjoug9Uvb8WWe5iHPnx4K4vbaS6U",
-	"JdFgNXgC+6ygqB/VXEHVF+Dmgvt0l2u6A0NhGAMPkPHE5awy3QBfqsFFgLEarSV96+dyf9rObrTFUK0d",
-	"6G7W1FgrpXi1YWy0QKTCDSAcAARUMUSROdh89y+CuCSyEwox6nmwTyMSGvLTxBzF0EVM4se3H/9fAAAA",
-	"//8=",
+	"7L2Jcts4ujD6Kijdv6qXIyqkdsnVdcvteHo8k+3YTvrO6eRWQAK02KYIHYK0o0yl6n+a/8HOk/yFDwBX",
+	"kKKWLD3TU1MdSyKBD8CHb1/+2fPYesMiGiW8t/xnj37A601I4W8vTHlCY/ibp+s1jre9ZY9FFKlfev3e",
+	"Aw5TKh4IA57cpy6NI5pQrl+NKd+wiMMTHkujpLd0+r3ac73lb//sYU890cNkHUS9fg9zzrwAJ5RENHlk",
+	"8X2E17S37BG6Zpb6SjyWJox7OAyiOxphN6Skt/RxyGlfLyHZbsR7FyFLyXMc4TtKev2ex6IkZmHEiFjv",
+	"qN/zNmmUrl0BT8+xxRMxFbP3lr2hPZxajmPZs1tnvhzZS9v+D9u24SEeVKcllHtxsEkCFvWWvXO9Xyhh",
+	"KIm3KFkF0R1HTKyRsDUOxFPXL1/eZp8DmNMb0qE7wtYMO8Qa4/HCmmObWI5veyPP9hdk6GRvbHCyykeh",
+	"EdmwADZzlSQbvnzyxFkMB/ZgOHDs5XQ8Hj0RTyUeUau3+70V5jiKWIIF2DxbC4DiThfumLgjiy5cYk0I",
+	"xRZeuJ5FJyNnao+HIzyf9fq9YIMJiSnnYgOz+Yo/yIXZU3c6xr41n8+H1mQ6nFtzfzKzyNxzfGpjezyn",
+	"vSKaPNCYB0zuysIf+7ORP7fcyWJmTRZkas1H06lFhpOJ74znozEem15WuPPgDEajgdi3NRZnkp/+mq4Z",
+	"YLhjD8cC6AK2iU8S3xQMznxIsGs586FnTShdWHM69qzpnEyG/miI56NRr9/jNH4IPMp8n8ZBdAevTv0Z",
+	"nvhTz5pNiWNNsDOx5iNvYi28oWO7Q2dhz2j9VQUKX+MwFL8GH2lvOez3eIIT8cN1GkVBdNfr9xK63oQ4",
+	"oRJOMvUowY41m8/ERo8XlotnU2s8xfMxJs6cjCaFd9Qsf8+2DondEbc8iJMUh2vsrYJIbJfxuna6LYSG",
+	"NKGbmCXUk/dD35mAb0K8LV1xRqjlLPDIm5C5b49Ocl1WWN7WbOIGvF9tN+IMOBPU4CZYpyFOmCB5MNlo",
+	"PFn47sS1fHe4sCYjQqzFlEwsdzGz3ekQ06k7ql4Ie+AM7IEjgAg4ESsNPByGW0G7ShAFXN/M4lcfBLbi",
+	"sPR1juXia4XpYi6N5CHmSboh5nNZLEcLfS479j0KPDh1QgVawhaIt+iHJMZk5W2YIna/vev37nBCH/FW",
+	"L3k4mQyGk7HeOTJx7IlLXWtCnaE1WUynljsdedbUm05sz8Uzm/jtO0d9nIZJb5nEKRXX2MuftIdL21na",
+	"tv6/Ky/uGvN7sXyAZDKwB/ZhF7qVDXHqsYjgeBts5D4kMfb9wFPM55eU8kRcNvnxirMQTuXTO9M1TjmN",
+	"JWR46s3xmFpj16HWmDjYmvujuTXCY3/iC2riDNXzCix9HR/Wairvnqt7/JFF8uxm7gLT8WJueYRSa0Im",
+	"xFpMyNxyycQbLnzHdb2hel6NKv50ANgTDPLp0yc4OEVNquKFIjdIPVEVMyrUyCxjlB9qolg5wx/CJ76h",
+	"4qIMbdv+o9AzE/v/A9C4zoRJs+WhPZ7/Saa+Lpn6bPLMlxFjvlmi+gkI4gbHeE21xpVRq39W1AnxLmI+",
+	"SlYUqYfQ44pximLKWRp7lAtFQ1DKM4QjlqyE5rHCEbwhbiONv+Mo4MhnMYoZSxCsjgu0FRP8d0rjbS4S",
+	"aED6Pe6t6BoLiNQm8EQcZk8A76U8Yeu/MffqaR3kq6cCgAQA+J25Yu6EoRV+oH2E0evXV09REKGQPdIY",
+	"eZhT+XTE4OEV5mdIsIWAozUmFAU+CqmfIJYmDSBLYH5nbkB2gC2ppwlmAevVU73R8rnmfWZRuC3vL3uM",
+	"EP0Q8ISjFY1pA6QZvS+C+b9i6veWvf/nSa6bP5G/8ifX1KcxjTwK4Af8mnppzIMHWl8B9jy6SShBj0Gy",
+	"YmmCqO9TLzkTcMawnWJXFQcygxfwOBvfsJEuYyHFEYByT7ePLCZ1MDY4TvQ2imHPAO9+Zy5HxZ+8NenD",
+	"L/RBLFh8XRinj8SUiMUopA80bABXw9B+5uLEzsOwDqmYHRduRB89rqi8PvKcAdD89JkvgI232TXEEUER",
+	"S3JsYI9NOyuGU8SvbVcFjXmpiKY0yrAooZIs4M0mDDxg6U9+52IF/ywMFiR0zXdh04vC8L1PGdXHcYy3",
+	"PSBK5R1SZBxpOo6unnLkboHAwgn1EZbkVj/Bf7PfDcQXPwn+Q+O3qW0Pp7Un9Iefrp6eydECjpSBpo/k",
+	"q+L0hWI0QFcJYg80jgNCOapzJfOOl+bs9XsfLC9kKeEJ9u6tmIZKFBEHcyOHfNn0NA/EBVz2xoOhM7B7",
+	"QLvvDDdQCpcaw8UzfeTHbI2cMxQkKKKUcPgaFHoz2DByV+rwEmbG4VWU0Dsa9z4p0G7AYFAFL2aPgMRY",
+	"gYYTtGY8QRPb7ovNthy4kDgMMxIiHqzA3gK3WtYRsMfsd+olu+mzerCZQEuah2Mq2Ip6WlLmPlxby0Fr",
+	"iiOO5KU0rki+dTCx5gmOk0tB3UzraaTWYLW8EXinuErKm/YcZgD6WQHSZ/EaC80niJLpOBfvgmyvP/V7",
+	"WpECqnFN/ZRT0oHkKJOxpD44pDXrbklB4zSOWeyBEWOxWCz6vcIX45GjPif0gwD3Nagx4hTpB+qlCUXn",
+	"r66Qx9ZrcWbm6RBJ4Y11wLkgUZlYhWBT0jQgzwKeCOEXTqXTSV4KoM4j/qg3q3x4tyuKhBCbglwlEDJb",
+	"1RKNbQd5MSXiWHDIxc3iwV2Ek1Qg39ieoDVNVoz00XhkozXeIL6NEvxBfHYK4LMYpdF9JFDg6qn4cZh9",
+	"1jvCYuA/4tYmq4BrxtRHE3skEJ/gBLtCwBIwrNIkERtE2GPUR5ORLbkZWKcRFVoamowc8ZrATc4HSCzz",
+	"nm71GtWs33GkjxgYPNAOWH928vlGA3KdK1wXf29itqFxEki0kzLbjssupEKQED0cxwHlii3/t1BdlFRY",
+	"5/ri9yAWc/6mZnmXPcZccbEFHdeQXYDuX4evHbhHAVTAUUQf6zD0v9DiAMt3r/BGXJ46MPAinKCgQ4jE",
+	"2ziNfhI6rPobLOcfXhV2xen31kFU+aa8berVHZfsaby9TqPPu1P1/SAk1xRv0s1GEB/yRppS1Y2voQEm",
+	"JKc7XL+k7K9FetfK8CKaz6wmrJ1mt5nemRcmxDt+y/JZLiSJbFkW+EMS1krE2xaVXW3DQnaO3bCMN9KW",
+	"91wZ/PZbUMVaeMTSblIgg6aV7TGJcY2b4ELS0voSSjegeiEetVatGQBhlJtIT8Ax30aeaQSp4QRCexGb",
+	"yOXFx0irz1WtREsbpstZtE0okEzQAE/j5iFyK0h9oE46zfkmeKXHqOs04uiUqF+dXVpK1Gxckpa74IEC",
+	"EBxWBifWR5wKKIWw5m7lC8ZNLyJWfaF+QEPCc7YhJ+N7LPMvYgTTEpV+Ypo1lyaRIiJyoW7M0ruVAGMn",
+	"g4HjL0tAOYJlh1tYfjvKc8O13QRm6LPDAdQIcgWk447pW2bYsyZrW6bC5XNHoBKBgnOGsMspWOBolBtW",
+	"IgZui5qUbd4IeY4H3PwgQRxvjbjX7Y4CDu6HukEitRCJvqfAVvnZNI/4ZYkkVH2ktrGPQiY+KoLUF0It",
+	"7YOa1wfpmcWZPKq2uSNGw0NlxG5A3ZzAnPbUQhrdJav6e3cgjvIEyQek0q5eq6NZ19PPSK0ZAxrIZJlA",
+	"gllML0sMzvcgj/oEWpjSOuUJcikSl8zIjE5M63ajo1Ag+xlSSlzMUDNDyhI6Cgw9AgkLzxnxURDevzHX",
+	"QEebfAhVTMht/LXtUD/tFse1ERS2GPN7SkAPNW+ytyatFB7siEUoS1YQL8Sct43O1puQKuxt1TjEwXwq",
+	"uHq7PZ57aTttyXc8t7LXYC36b83ykLzvXcfrqjo1vRvxBEfSd9o+hrQTVP062GWp9oeIA3rzHEz9O2Yz",
+	"3zkgK/dBRBS7h+kOnGkTM09aaAymt/ARbzmyjaT0d+bGlIMntx05/sbca/lg8S1p2KrOaKPHVRBSQeAC",
+	"joIIbWJ2F1POwRYJsoTgEkLhoIQSaZ3RX/s4CClpB9a8oZJmVGQVjOQrfbD5KHmmYRebdtAurqGPnCLo",
+	"wxzgNf4QrNM1RFusg0j+bZsWsoYozbXYYBo/SLdtOzrK5yQ+BlzZCwXKBElBSBObHklnommJa8q50ZKv",
+	"OZzQr8A4ggVD8FksaD/CKAwiWpYFgwStMEc0IpSg71kaI/ohoZHgQj+YpuYJ3TSoRPCTWKeYcxMK9hJE",
+	"iMVEcByBMAlYvWHpaUSY5MePmCOX3qVRCXF4DcoIzknuSh3OTtLd35h7k9CNSbjTPvf2wxNPdWEcVc07",
+	"4039gpu64FMtENcMFMl8qkShemVznqBJavECtLFhkz4jfvpd/VTfB/CFHqTRaM5/iD4jZz2tLpNHYl+s",
+	"cGS6SCv2KJV6aRZRLg0dwk1j9MjSkEiJTxxmeSOzQOsWiTFOI26UFNf4Azf6wRRZQvneKIejDA420qcg",
+	"ahhLkrXuY1VQWq+whmH93gfrjlniS4vfBxuLKX+ZBZHeQhWB0KpP/d6FYKmhRo4m25gHT2nUPNYI1jCa",
+	"6aIom90Fi/zgznwj7lOXevC7VHXyhIPKGuAZghO8axwQKP9x/vzZmWK6nHoxNfK53eQqB+dAvbtxAJMt",
+	"XykGhbXu3NXGM5cPednWtx11+ZxqB14ayggR/JTGNIssbARLP8n1k0ejY/OIRlCB1nc2K0vWcLSNXDmZ",
+	"arDvGN20gKfKW1URbFESrKkQxlYC/ZuiLEGceH17Aca7JKGxePf/f/uW/HP8yRL/DPU/t/KfZemf3/7j",
+	"nRjlf9WwuRI1oX4kSol6CpGznfdcBtqe3i+xa1zjbldA7+o2qs51qOeo82L2chg9pZuQbcvOluaViGfL",
+	"bo8ToX/r0Ga4eRJ3BxwePg5yA8xtoxqBlr5Os6KBZWhD5syUMpHH1hDYELHHAfpVPJdHHYpbhu4j9sj7",
+	"2XWPGVuDJB3RR/TmOe/LmM9U6NNpgtxtwRRQsxtl/nmznAXuIQ0XjuOt4Kqgj4PwGLGkL6GLqZ9yHILF",
+	"E61ZTI2iWSGFb+cZ1GTMT/3efRCRRqWNF2Al7EwAB7YEgFRIv0IaYAiHMcVka2Tq0nEZ0zV7aOLu4hGp",
+	"wmQSrHye9JWpPeaJOL47Jv/uKuQ/o/ghiO5eCK2kKucroVCF/4C7V1pWYdM7hCfBY59q8dlNimgl/K+0",
+	"YE+eRsdV6di6/AxbFpYH4n3SyW87xILgI81H7qpa/87cXLM+U1o1xOtF9ENiySBHhmLqsZhYcLo4lNdS",
+	"Ba7GOhRSWSEUBhQ3pcHenMVc1jRceROP0QcgeMkgxRRjsaqbU7K3ahscPJ+piWLNY9sx6kctI4tt/+vt",
+	"7SuUad4Nr8sYMPOl5ugxZkXnR76feYBXo7cchi/YEJUBkK43yTaL1tYH1ureMc5uDjuusYDWg89WUdzL",
+	"4saYmEoxSk1GPwQSJ16V1rAz0K1XC3BjkYz8AsSmEQGjZcbguoUE1cF9UGGFe3gtSl4G9hjxzPmkj9Po",
+	"xIi9VfBgYmjq6OGqGFnTvq6Bne6/Fd5saERJszOgs7+mg2Ph23RS7IYKoljNLtIHaojdv3rxl5d99Ov5",
+	"9QvEYnR5ff3yuiHyhHZxZsH06MZbUZKGlNRCzkhAUJD0UeArUYgETX50iETuEjeYozCMW/iMcLQtuFtk",
+	"+GVM2ybcYYfI3DZy2BUm4lNUMw6DaLSmLiNbcA98x9smNXsdaiqeOKGytG42iBt1Wqk1kH5+OH10A3HP",
+	"EP56kbn+Ort2YRsgu2QH6uX5YLvuZ27P1ojCYsS3PKHrbjafbKrMIazzXsqO4Rard9X8nduz5c4WqOK7",
+	"JuJ8qzasTKCb96DDNpq83q3zc5O9aIdtO4H3jJKFGLYdDzoHteRbZOLm5hUdshqdEXWwrV4t27zkPN9q",
+	"b/+DZOCdFv8LTWp0oN1WeUfrBWWkWa+rum6apop/HWYxYWfu7G2WMlXyotbbK17Imut3gM6Vp1S8+R2X",
+	"7kMt+4GfL5P++jqxUz/2AXtJuEVKTKsLZMPdMdotIrsSkiYje39pfWtyWec01VALqP1Qa1gEvEKZgesI",
+	"Hqc0Y2aPWMgkkVnOqxYMaIeiwr7qKL+Heqa9p7UbAL7jroJnN8Yk9N0GZhvvIeU28GaxuX3kpbEQstD3",
+	"QYKwl/B+5jD/oY82NCIQOCVRQjLG+2CzoQReACKWIDkSxHZld0m+8YO4J2IZmSwknkVMPFnRwgU1k9Mh",
+	"fIeDCLnUZ7EcUGj0iEWdw7Lkik2koI6QBjt8IRm9yZe1p9qzww/VUDuro2PqO47yigH1sQ0Ft5oMha2+",
+	"3kZXbalul9E0ocp4gbCvKuPklb0MAWHFUl9tMb7wXIvjVz1RrIGww1dYHPI72IGqGQ3E/WRFt5ASb8bK",
+	"2sxdg/B3zm6cKy+MYprh4eLVa15HGWljjlQKZX3Q/TTpYl21NuwqRHle3FwhEgcPFIw70pFAzTkMrXo6",
+	"ZPzn33Rw+3ZV3NljBFt1vNredaRuSvvu0fKSctWxXl8/q+NCgeCdv7oyDph4JNjwNkNVfUnlygKpGwYe",
+	"UnVVaIaRYmSJ8X3kbtHV0yUIxio3Pf8ZRCdWDNxSqbdvnhcu//4MvVBXr5nU6CDpArRm4SrxSHdqkw92",
+	"DKkpztmNzuya1zRLtSjR3qa5owI1CpV7jJdD4tbVK41e+wy5G7BDhr+n2w0OGkjyzc1fwUArngA5KGR3",
+	"dxD+GEHZSe2iapfBC4UWO21s+aLr+nNdpthXHOk2TammYy36NSQ0zoYviQTmENSDwsWUW7Hg0DQOrqpa",
+	"mTZA/mZkr+I0n//cxmQPDEzrBvWRwU2lYlZd8atFDjXUo+o6qqrOZaaPKnS3gTgaS1l1R+SmmY1TGU/S",
+	"fIJ9pCtECsAFpnhhShrixBv0t0SVMehylMUKXTsSBdSTudFZopzLWALu1bbhu23vQVPUqpqaZhGXro6T",
+	"imh0MpJVTQX1UF15jN3RuHjsx7D58rzddnr33KaZdI20rtfzYwPEee207hfuYxctvxhoqYAtzFYkXE2q",
+	"9V62+CKfqminRfFRUYDcYp/rZRkLqeOxUUEv6VNlBbvoGqjIZMdEHdTsIoeYvnUh8aOM30YboyH1LJvr",
+	"AFO40Sy52yxeLwDRbjwq5TFmAHs4gotej4/eT+XefUW7iWEBZ7uHurp5KUsNBAlHbhDhOGiqXcC63fl9",
+	"RmzggNdNIWDrIOpkFJFJLFK9lDWycIJCiotFNct5BB1EQZD69h262551O1BO1zhKAu+hCUlhAxRuBgmn",
+	"oZ/HIWbFqLu6eC8lmUIsRk8DrklW/W0Z3MorwYNNAYu6PJS+LAiXbJEqBkxW7DOkGavJVnivOdbS3owj",
+	"cM0UrXGGWVp4UvUA9B3Lb0cBq0vQmvcpZyklxC4iZM4W3nUhXIdQd7WaU1H3arRzK5oeS+azgj1dyHwx",
+	"hrMeUhbjIGpPauJowwjPI0shqlBIXOBcC2KeLMFtojxdvFpCW7pJGlC7nVQbRjss76XjQF1Uk05Dtd0m",
+	"hft6500I/izgyfkm4E3uaSjguQl459jxQsGTKmy1sRoB0jmGrVDpbMPOoGWZi0bAasM1QZeHbLSBl0Vg",
+	"dIavEApiAtAwYCuEu6HbD7IWqHZDVJeS26Br77Czl3xqhrplgt0rqKbBdFxKlWwfsKaMB7WvqXmmpsW9",
+	"kBpe60qUFtgZbD2mEdjaYE2QVWvUtkFYje7vnF1XrYNrgrhx8CbIb5WxphVkbdHpDGs2qhHI+nBN0FWK",
+	"zbXB2NKIortByAxv09BNUP8X2wHrR7YHhDCaEa7yMCZonuPNZZRIhaazX682yourC5MmrG4H1NuJfezV",
+	"Nd6880N7MWb5nNH5VW0W0eCXgmwBQ2ZHU4B/oeOESbhRP2rxpsXsvVu1Fru3n8tLTJk7o8w6c9bRoiX5",
+	"XlWGffO8YOkuQVPKx/da4Xl+ftEGUNYwwyh0yh877GYnl0S3MbrJwK0OjUJvjpOhXanBR3XUSr+PXbHS",
+	"WT+QbuJ2wWpatpUqw2MRtCKK9fN7XN6V+vU00SDFYY9OLQkaKmKF5s05b66i5cYMEw/zRJqBze+/CbHR",
+	"+uLhKOXUZ7GMaGlEjSROG3JYAtJgtCrFTgjsLIU+HBy7o5sf5eewH8DqfXNMqXT4fIBkSr5ijy2FwNrC",
+	"cv64oTitfKQQTyDOUz/7deIv2rhYMz/ZPTHfCAGeJ8ag9g6vq1SM/V/tZlRtZxWduVZ2ORtybhIcJ81F",
+	"FHeuRQnuJ+Q0fEO9wN8GmxhHd/QQlGqw/lytNyFUA6NEhc/ntlYZRR8kZ7J+2XkYMg83JADxJKbeipJw",
+	"yFM3oocgz5fhpl1cpgJFjnOUNo/QYjwr0uYGRq45ZG5pM/E/xZdyepbfDrMT9qBkpyrzrDGnstyR0YYK",
+	"lalfuDq6G/CrRmXza9ciuBxiS9eGg6Ns6Y0Mu0DVDjOca5Gsk7m81Jbo8PjQR9lFTLUmQnc04YJ6eKta",
+	"zMIZksW/VU1uLLbpLmLymCvJb8YMmWwWYxGcjh5zVljyrlKHrREXneds2nxtTPksm69tMd/GpieFpXaJ",
+	"YjrtZlfKYOzZb6QTMnTPDeoyUmNJh2LqZ6EYyh1NdP6rtgcIcT3DDqAmEVOokPUVu6MdUkelFzXnTSaK",
+	"amyyUdvmdh/ing7BCpgtYxsBVtjzsxI56n3h9kBuPZguD5b1gSI4oVYSrI+6OtWOXTmomqUcMNgzJgng",
+	"rpZVBwydt+OqkS9zqTIo5nHMRLxzJ75CqzBzKZwu8/9nSuOt9ubJ/NQmmzB0DiuUa0zDZF93YQ3T28Y0",
+	"oTqAu7M4IIy6f2FA+YLpQjYMaILwMIwpvngKDJDj6YpODdnGeeqwChPggDtfLscXyh3JpnG7KHfHijZ7",
+	"YP41FFqCAlh/idm6c1VBWaAJGJEfs/Xpywt2nsCMfuLlir/ogPVVvElHrfR1FAbRPSVvnvOGxe41m2nZ",
+	"0Jqs8xJ3Nx3scnCyHVp1QTvGNgJf9pkaNLnmMMJCZNTFq9f1Ut0hxQ9asGIbGpkzVLM29tXh4WtZUFeM",
+	"D2GFf/144Cz7lkUC2S/l9ACTy6mswV/A4NlFhg647E8dfNxRyVodBEY8+EjhKM5KMb8RS1DKoZREsqLR",
+	"qW2dAX9ggoWGh5xZGKyDxNukh514U0xsMR72MLw9nSoEv5nCQXeubhOzhwDy7KK7plI0Zst/g3n03Etk",
+	"h27DCyzGdw2FmfgKx51deSbjX7GkUD6PYYEVpC+Z2QqkId/UMgKVcDE3Ku5KVqhT40MMa3mxy2Msa5Uo",
+	"mQaXVD7VASa2KufpZGpTcjIl51kodGPZ8KPybf8Q1ffzheaT5KC/a9u/Cyxbyp9+5xowVPA65icNdE4A",
+	"gZurG2Q/52H6YosGEBFrTJZb717DviG5OYx6ka07bI6ePsUOd/TqlaL2CzUFGWnN9IfQbciLMJ6UrDpc",
+	"J86ynbTy0kBeCvJYJG2xS3Qbp7SP/iJ4DGIxei0bQRtPri0Y3pBapGYUUm9Ikxw/HprzOD4HcuiuB4Ub",
+	"CdPoDVP73ooxb55/Hnw5wWohXQMnCfZWuwqc6EwmyG8KOMre6u6gFge6Ylx26NtDsBDvaW67R6eKwpnp",
+	"t4urbTkzo3UWl1hTY+KelT+n87BiWqwC042LGhiiqb2OIvcNNBlR7K1yKgulx2RrI7heewMD3MUARrM9",
+	"vnCzwU8it5rvPbOx7jjc+YaUNaX2q1LBHwK+/2rfPN9ZH9mT9Q8UTX5YF7JeadyAYVlN8ONT6ssIChnm",
+	"dT2AS7OYkeonrOkFneSzW1rRie3sKNMZFE/tbm0RT5/eTLZjWON5ile6NX2A0U/c8qFtTDO4bLPHLrPN",
+	"59jktlGbgO66xWxz8h1uHNIIa14DsgLascUhq3Cp8UxAFB3nHUNPm8oC718wLWacy9D9by7g8vrly1vT",
+	"8z6Lvft2eJfKuQCdTLTHWJvBjIvRrsMaEOe/fhaz4Gq7Eao3Zwb5JHNvHSZHNkYdyAjKbYTXgWCFW8H4",
+	"sHuQqS7gEFPtJQe/71OcpG1BiI14F3BZCeuQNxsUJy06v3kuCyO4QiYhqpFHkBwR1tl2GBvM+SOLSWPJ",
+	"wt2hj3x1T7e73m/cj6bWrE/ZYxQyTLLK6LJUqnbYNZQ70Es1Gw5v/nFze/n8JIZDfYzZAgo4UUKtKp42",
+	"4X/9KKpbW6KUGQnKyEbpPld2oh6D2M0MmSenHVDLXL97lP2xPcypMMcBhseM6XWyOOYOxAZvtks9delw",
+	"LY890Z1tEyYudqrGqqeBtfEz5bB+xLLWcGGQz6PpNwogBV+PAKYOSGtpiDY5pOil7YpygrOvcbRV2IRj",
+	"2mCvOsSl3AmRCqixU/9rtBe+3hB8SHO+FN47vjmfMeKs1t6n62TmFd7FmHT3kKfy+dMrFDsHNkFfqYdm",
+	"yPKsX6nPkMV1gBseOn3nhcXqdbdO6Iw/ZK59XfJCGtjELKFea6LrTsf8rl4zUmv41y+bvPfhFXUQKZ0c",
+	"on18TvVFLDL/XZXclz22EYs+n228vThvuWwudOKH7opNec+nU5RUab5dOdDYUN75TDbE7IobB0T7goAM",
+	"9sqdMII9mhBKdHFgnU0FWhJLEx58CYhVSWO+d03j9hrDYvmNbq9ml1fnU+pDNxYhO0LHicQzyo4h5onk",
+	"851p8hpHKQ4VW20+QPUAlyEvmXMS4RCqmcMKADJtvlbm7PZVoe9ZKt+JxK78cNTJ7hXBcwCz6+Dn6qt8",
+	"kyBCIXuEqmyc6goFxRS4iqvE6CE2mSgK2fx5RYrOHhZBrEw5lPsUNQb/XC2X6WAutHdp41PP37EscQcO",
+	"ckB5YkUWM2PREQs5sHrxCSFIeRcfd96nrkVSPqTtXctwD2uzUcm7B7oNqUKvxUCCgjGt86vajDQ2tPX4",
+	"4yTN1hJZ1TGVGv6Zkltzg1mRqxRD4ZT8aM6cLVm0muxmNYUgOytJ/05aHbhaBOmA4pFlInCceaze/ctQ",
+	"OLI24QG2sl3VwE0Ws/9ikcmhJBPdxUm0llH9SpHQTZdMAB2qcNHDjeXd6FETDIppN1RxIQ848hrqB1Av",
+	"jYNkexezdMMPB7+hsRWL96MqVRQoryxLzjdDbT6KTubszMm455WF6mFH3dOPrOl2qrEPuJJwvTpcxML5",
+	"34hX5aJdzE2y4fmrK9BdhKLAqRfTBD7WRWyAAtADBspmXSXJRvaAuIvABWJAs03wdz2FfqqPNM0Nt7IY",
+	"dvaTskX+NJK9JD9sglhKq2IsSIrTmLUszJrvC8zW+yT2IYh8Q/zKLVhH4kScwvkGe6XmXN9BIyjJzCFK",
+	"hxua4vHB2+htVOjopfpwIN19ainkIFlGFXoTC9TB/G30/pfLW/TECwMaJU/wJvh/1UM/cWMu0dvUtofT",
+	"gPz0P//7/8i/efCR/jSSf2vz5U+/cxbJr+Tii4+r/RFfvQeZBaRUQXzc7dvIZ/EavXp5cztAfxU4DeFg",
+	"RcBX0AqPI5zZk5SE00fvC+t4IqYbeepN+EDfnyFth5JZ8xjsvqDLs8HbSGyFmEZMD7+7LFkhrIy4hSaJ",
+	"alQ53JomK0YUYEpJkiH7OIbGonA0P6Iff7zRa//xx6WCJMZrClkpuoPW+2yD3vcRB8s2crdKLcMcvRd/",
+	"/fSAw5S+R7+zIJK/v5e7+76P4Cf+NkJoQ2OPRolFI48RSvpAPEo63Rn66/PzC+vmr+eORHmZwqEv3Rn6",
+	"GXM6HQ/QX29vX4kPgQfPidHfn7+6+vvlP5Y3lxfXl7d/v/zHe7Df6M0KIp5QTADm0tUdyL14gdeU//gj",
+	"hPnmuyA2fY0TbwUjIBxtFZy40H1bdbqEWrGAE6r4gRr5Od6IgcVQCsvReyEfZzkCv9nvBuKLn2TImty5",
+	"2hP6A+DpAP3447OAJ/nA0kgFew/YwNXs0pWgn/vbzcsXcmeLjWYTtrGgK7XY5L48uwxVyyckEVffq/cD",
+	"9KvagVTGLYv7A+WGUABnHlI/QdAIPRKoiqI0DAfoKXgoQ8buURjcU/R+aA+nluNY9uzWmS9Hi+Vo8R+2",
+	"bdvv1SouP+D1JqR6GVnpxzXTBEfbCDCosTTO8YeuXQoGsleMJ3cxvfnPZ9DJV+L4mWz7HsDBgddyK9CD",
+	"PUYCfMGvKVdWNn05xWt6d/k28lYxi1gqYFNbpp+VMGD0HiZ4j4Q6FXl0gF6xMETv/7ue5P1etz0YoPNs",
+	"ct0KRwCUq45Kj5ZFxSHHBiJrxEqgRIfsZp8wpndGUGCVW4xD8NUDIbjUFyHnuYR56ZoKGv2+lBodKxgF",
+	"6ku6IjmvuFwBobBO/cz3smllRidxYad+6L+N3teSrt9rYlXgGroWBc4vpRAwYtCwuRDN8rr8BXi+x+h9",
+	"mootX+MtwiEHHzNsIWgvYEkDYeaHfm2NELj6Hq4zz08UDkF8J5GkCBBsR3Uc6Hirl1TihKXOH27M0ruV",
+	"rKwhdqo8CCbrILJYFG7FSuL7AjyC+MeMJQieEbcdUq08qtyAiv1L7m0NB7ZQTeNQySN8+eTJ4+PjAMPP",
+	"AxbfPVHv8ifPri4uX9xcwjtCdgqSkEqtHjJrC3kIPUc+wjY0wpugt+yNBvZgBJEbyQqEqiIHxIQ0O3NB",
+	"CGU8MYnx4kJ1750yQFdZmJngMCBPyt1VsvGgV0iruSJCJGoFTaxHs4Te8rf9W2acZQ0+kDNwHDgMKkka",
+	"7OJoAl8Z5bdav4hch0jilCq5ExsK+Xzq1wT4gkqlBuzLXcwKt6wwP0MPsFulp/QXYje/45L7ydZUUtCH",
+	"tpyBnxH8huXouv3dYe7SkeUMDQUlXEu1K9vZoRmGSqOMnftZiNo+orXLGRra47kRTHs8b4Q06+FxDJiS",
+	"ZDZ21kEBPxMizApcMhz5VEo84EKCEy7hqyAgyydPiIpHG6hfBh5bP+E0STfWg0TpQcBZAx4IUnQUKuc2",
+	"Cgw42Yf7ntsNonDbMHVmVstn61zNw8QqeksoqK1KbdcA9VbUu+fputDb6CwXS7WYTX1f2t1MEOsh9rs4",
+	"2se0YoKRwZlmKJCs6JrT8AH09r1gIUFMvUSfvQmiQqiT6dAuXr1GOPZWQUI9oVbsC4B4t20jKocEfLi3",
+	"7I0HQ1twq3dQ/w+kV2BQQ9uWFo9I1yDFm00YSGPME6E3QrkVjfxQRa1baFF7KaosxqOXyb7OrT1f2vbS",
+	"tkH2lRWxlr0xGbqON6GWPSUza0zI2Fp4ztCyqeNOPdsbuguctRFa9hzPxjM8o9bIt11rPMITa+66I2sy",
+	"pGM8pDYljl3oNrTsqXRAK2eA1s+KMFhXNy+L/YjytlrlLlrDUv8rSc/Koxs6HwHjUz+p0XNDp7EllCIS",
+	"hQZO4huwY3S7y+dtbF4FXcFwppqJj1lfrbwMRtOEGYo9uVaVdADIdC10cCnTGEWaXr+X4DshZBS82713",
+	"FZzOxUK9A/2qoAUFdG5ZvZldo5j1HN8LlajYSpb5KE6jSHCFmslcxm/SQl6eUD2zUBpJmPXbIInROEHF",
+	"jv9vo7rZaIBuV1RosKn0lYFbMvhIB+hGIoFSI2XoIsjW6zP1qblmECJMSYBvo6y2RN0NIGXommDYuJUd",
+	"xMKrp7zB1cn7JqW9yGd/643Gk4XvTlzLd4cLazIixFpMycRyFzPbnQ4xnbojgRz0wyaEOBGwUzcIXozQ",
+	"gPBWptuJDfIdfLDWFKPfuRFhnqibCxvudOGOiTuy6MIl1oRQbOGF61l0MnKm9ng4wvNZA6dQOcZHrXbH",
+	"Yk3NeBoZccLQWkU0VnKBWVSsNv0dRzFLExo3skawYqkAJZWLW+0NbhQnxezePQ84Y9FDvCfzrsWslNOr",
+	"wTCTsEokC5ehLE0AlaJkdoFjOrD8Bj6RNs6/Mffqaa/D45D2B22fxPOnEAtgvQlrjc4FS1Bv2ZviGaFD",
+	"b2wtbMHUPduz5v7Is6a+TYbuWDD8WW8vxtZEpprZmkYuaTb+nbnIw7HUB6QKdxo+V45d6sbhpBWpFOOV",
+	"U90m+Q6sEXVWWCFIezHFa+qxmPA6+1NlNuAS4AhdqjUq1oZMnO1FrmARFtHMQLmGn5DCLzek4HQoscqi",
+	"V8XEojossROz+vehyd8Wcy4HLXwjbLpQuWILxL3Y9JSfKVGRdzD6BLzQGLudzJ+CDleCqnZQ5CynR0vS",
+	"nSnu7lvXTHuJclUfSV+fBdE95EcmzESGCpVPdtPcnJI6CwMl9XDk0TArGdtIMi/gOS7ASSM/iAIupJOi",
+	"+R9YTdl/foYqruKISROqsnf/oI26mRNG+VJy3kUjwt9GKsAsoh8SxBO6QS5LoeUQyrwfffG4Ksoz7Gsf",
+	"jUyLBp823nL0uGJIrjikRPljYLwk83cRGqNHLB1d2TohfF1aSx9ViD2RvqUYWAklymUmFulSGiGX3qWR",
+	"GlGwBcwR9kGeira6rjoOwjSmS1BCCyW5cUzfRrKgEE+wjB+QFzWNErHQ8rOIJ0EYqoQ7qTMReBG0rkyO",
+	"ExspdK9zobGBQ1yVs8AcgjveRtpUuMJErsGDahxErlul6oK3gCB8J/MpsuGzxD+XijGUHUSWFQ+p+FMD",
+	"cBnHLO6/jcAMmXl91PDqYXEuUCl3xThFIebq2IsnpJz68tzEXop5lQusL2crFOwQ58PeRmu8RZxS5UYT",
+	"nyQ6QH+SLJhRnCKNCCWForkSo8YjB3ZDYGOGbyb2XblXe/Hp6q0qcem5P/emiwW1XIpda+x5roVnjmcN",
+	"R6OxM6UL4k4WDQRbSqmfm1EXutUeTfblLhZKVh9L3y9Kx9JuGwIEFFeLRuQERF1OLTGvQLphp97VyDKL",
+	"/OAujWlen2CHiSdDv0z64bpcD4KzgjvSR+JOw83B9xSFLLqjMdwkedk5wujNc+TSVaA8Qyp8/DuOXOzd",
+	"131sBkg7IHs2xhI9rAeSWvTFn6C/qb/YBv4Q6lfMtvC3oG59FHA2kBqy/JtQ+TeUyPudBVG/UC1P/w2U",
+	"RX0QeNpHHt5gL0jkyJwm6PtNmqgdCCKleUuH/F3wQCEeCOJefkCq1sXAZ/GdeFGOzrWPSIak/VC6uHpx",
+	"7S60I3wnj4oWJgyt8GZDoyUcuYBV/Lu8vfz/buX59wWdxdvl09fX57dXL1+g77VjU34/4T/00QZHgddH",
+	"XkhxfAZuGL1f0gyQRQ2CoAIsFhiRL0ipeFxtKmynjn/MtwNAihiKGRRJMsrPYq/3847kOdLBmmpjSrYh",
+	"Z8juy7gBCGfMo1iAryRBKFcLpuoMUqfBe6MixHPgVHHL3tLud/QxtqlmWS5fcQEoYWcgQeyWzktF3r6W",
+	"JtagiB27NlVo8LTLqqlOx3MvTRqN3REO5WA1evvZ1ZEbuMW6A5dmXDm939eRIcn9HvaaC3hBUNeS+cRw",
+	"aSDWVlBZrrvaxMrWY9CjwL8so6hAIueCdOA7utRi5dvoWrk6lF4C4ytFRpA9STQ4W0M5BiSrIwiUFmIn",
+	"aCBd9Emj/NiwRzt4azEUZIe5Zx00GnCP50WFT63gGH3RhZEODB7QIS1ZkF2xG6HUlCBtJ9+NmbvAdLyY",
+	"Wx6h1JqQCbEWEzK3XDLxhgvfcV1vuCvy4PPK1U2RCI2MRDkfzyBiRQUWY6MBsrQTC3/sz0b+3HIni5k1",
+	"WZCpNR9NpxYZTia+M56PxnjcsBO5RUbN/Vm5T9XTu3tzqqmQeXBJrlGXInR1zXrJivI9mvozPPGnnjWb",
+	"EseaYGdizUfexFp4Q8d2h87CntHGyK9q/mjXHaq3SWrfqVpt9Q7uk6jQ2U++sIPd5aB3S6otNq+r53TU",
+	"9TCdenn1lEOAum4p19e2+qw0UmO8dekJ/eGnq6dncrSAaxNoX/vJVdL4AL3InAEyZlWbG7R8Au3TVBwB",
+	"xPTmFciavLUZNL3Ww7tteqzqGel3q5V6VhSrkCNtOnaDn8NAFoZNeSgf6d4IDC3EPrVBXrFJO13k3dwW",
+	"zY+CaBNT2Z9WUfEyjCwkKja4AKdK35eixGMQNXpqsdjWY0AUyJCDaMUUwz3spZyWgGnFi3rtC36GbPQ9",
+	"fFSlQyTTLB7DDx0OQdffOGZ5++C6sZt1zvSVq1p6sIHnQ40FeU5ZbGwuGgzQVeGSCPkhkNneWakCnpkz",
+	"s0SEdmGm2GL/tIww60XbHhDcUqSjS3CBqgByWIxiJez/4uYKkTh4KIphWZhREHXYTRnp7fGg1d20NxYV",
+	"WmNmeSclOen7AuqD8adCMdt1cJ3muXdso/TY1OAtldCSO8keS9unaozANzgMIbNE5Y3p8ICmOEyvbtjY",
+	"U/CWSfHAWuRgh0NTSLXf+/LsAnMTs9+p176LWaU9QS3UCxyp0GkTwOqZU0FcLqQkQDt/ddXOtM8yhwXU",
+	"ZwC9tuk2qRFChomLQxx5NM4rO+2FAa+vn6mEnjh4gFIZa3xHUUzvAp7EW00/Zew8Yd49jfVvurICSCTl",
+	"n3Sl0MaIqazOzz3dyPCpnOxv0lBwLgkJb0SwEigQvr7HsqGgBgAvlaum1ePaomGmDhDlZSf2AEvv2+eC",
+	"So/fOzi2/+LFFdLmMVAoynctom2XzIuC0rsnYa4GLnFa1ec53lxGSbztovbI7Fqtsdf3Sl/xLptEaIKD",
+	"cH894vymYOMvUMXvsqJKneDAPEvJyTdsV/PgvVm47MDnK/8LhFqyBJGA3wvB4pef+4WMQrs9ADOjIN/B",
+	"+1yhZILWjEDcQItyJ2aFl06pFhXq+zEtvNak2ziNdi5Lp3TJ/OCGZZRK0RyQjqHP55sO65TW1faCuELO",
+	"HvlTYruTobUYe3NrTGeuNSeTiTXFNp1gx5u5Q7vXz8I/J67jL8iIWtMhtq2xP3ethTfyLdt3/Klv+1Ps",
+	"OHuEf16YbcBfNfRTwpQHfhwd+Fl1Dkj9ag/nwNPM9drgDwgSjt48h24xYnuMlffkrbpj4ORWelEQy6SH",
+	"AXppErjeRnqSTLqVvoaCltjPksMNJv6mlf4Z09kUZ68iAWDhb57zXYJwRVZkkRKH+yquSAyhSgHdsUYV",
+	"juIo3Rymbzbob4UV0Q+bNLqj2Yqy+DczBd9qeHEjv1UjHgnwN0295cXpFJBv+zPPH/m2NceTiTX2bc/C",
+	"DratGZ75I3+Bh3gy2YMiPzVf2a9KkSVMB1Nk3ZZnFx3untlvJMil5P4oq++BVpgPdlLGQ1L321xi5Tx9",
+	"38Yjn86smTueWZMF9q353B1ak/kY++6cOI43/RZIpNnd9Ye6qG15tfrGdopvPPzGdk8PrV/dPCxUhZme",
+	"8vaeKmt0/3u+Cdm2XvS/Ldaw3vdDq4javCeroNCQRXdgWYsKFX1KMRoQAS6Dfz0Io1ABdH5O0N5GOpSi",
+	"KRnKLF0Z1rUX3TA0Gf9sHuDPS0SMnuCOba0KgQFk6lGCHWs2nw2tyXS8sFw8m1rjKZ6PMXHmZDRpWHKh",
+	"2u8J1tol8uNfJLgjK5bdEEl3ht48tzIt5+ppxUdXUATYh5PVbil2jZDUMQdzt4+wXGp3b/th1lJAGaHM",
+	"SV0Fl4NsPRBwsBHLnAjll1BuiKxEeGXrOmRfa+ce7x2SyXWw4+6z+OqYJMqQCQGdF3cfpeyxud7b0vVz",
+	"czpyi2+rhvp/+riO8HHVdvNr+7pMZs4sRPgLmzf/AJK1kG6aG7pKcyQeunM69qyRNxlbY2JTa+FPZ9bQ",
+	"H3mOa+MFmdOC9XJGpp7tTak1JI5njb3h3FpQ27ccPHcX3oiM6cTfS/KuC2BfWVEWAEE+QkG0flPJEW7W",
+	"lKulwWuCNBinukrST+XjvKmJnio/WpSHdwQ/62RKZQEipaBlD2pGv41caaV8oLKSqUFsNq1iL7m53v0h",
+	"F0M6pVd/NWV7j+zp3HQXJK1WO/GztNkF/AiT3R+AIgHiNJMkTWY8xxu5I2JbMzr3rTGejq25b2PL9kd0",
+	"Qmbewh06e5EZA8J+ZTojrdSfi9Dc0brhXGaFCIjvqIHY/BLo6kj3qVC0xcMygk2V141kwdGAJzFOIGsC",
+	"eyv1Su73LdCc81dXQG9WmCOPxkngC9ygXGYrv42E5FrzG7PHSBMp7TnGHJIQteO1EKYvE4ll9J0YtNxu",
+	"RFLHtSKGgvmbqFnLVv17e1mOvu53NKkZ4CVeFe986Yc8JYrgBMuK9coKt0QPztvoPojIEsnzybxrfPk2",
+	"skC3XKJ8xkLR5KX4GxWR0MJpsmJxkGwtMdMS/c///j+AHFLMWYzHeDz0Ld/zh9bYH1NrMRpii87cyYLa",
+	"s+HYdYrJKGvW26MW3S+NGNeebJzfyxNQoF8gYSu/d4XBzTbFKomBPO5NwBsJClQpR4Vi0LyQagP6DyTX",
+	"p5z2s0jZIC7VYNe1FMCtdRc80AG6AAigHLJshS1LUqvO4HU/QQbmHllRgoToAtYJg9rPpbtsKN99qOHk",
+	"6EsmgMObgBevFFRk/q1e0SiJA6qJvJfGMY0SpMphSDdptapAPzMbScaT9R3PzNwDKBIJ72VmELV28y7B",
+	"IRxU36BWocBcUaBOKtWep2lAFFVrflNvYg08GwWRUHkF7eJ95CDIzaTQzWCo6ouUgMx6oVfjlt4JGFSf",
+	"Fac71XimELmdRuirdpIKMzzJx8uJwgVOcMjuUtpAE7L93E0YqqfMdW2NBxlOBSjWRywUkqO00jXc8MIh",
+	"tl5zUP1hJp666yBJpA4Exe+TYA1l9QV2lJl3oUkBVGld2vZ/tdm7iLSL72fxkg0k6/pEDnJGPsuNDgJp",
+	"1RVaHfXSRLohGoru4Tu6FrPDACcOiuwaGXBPtxAZ2uFRbYbr8Ki0kXXTawJ+Tb005sED7fI4YFgYdnkU",
+	"mhZ1fO4m+Eh7J+IAqvxJmQ3oL+EeZB23eyDG5y3spB2I2GThO57leK5vjb0xleEQC3fuD8kczyjUDvbW",
+	"4mEW3+n+ATkiDPAmGChyMUg5jQe5KDbQ5ocbYyufizUp9McrXbdST5BiY71lb+gN6dAdYWuGHWKN8Xhh",
+	"zbFNLMe3vZFn+wsydHrlXtC965cvbwvmrI6Fcn5n7iZmnqLoSxu+kRzRA/u//Kbwu+GmLXtTz/FH1MbW",
+	"dIRta+y6toUnc2rZ/gQPvQWZurNZ3k9w2VvgqTfHY2qNXYdaY+Jga+6P5tYIj/2JP/Vn2Bn2jmAmmmbu",
+	"LHHDz1Rnl0KHLx2EfSpGU6gY9ruk4+3VbwTWg2XidruhXXiNYMOKhNIHKULqthFGllIY/BQ3FOYEGErK",
+	"jzq5fi/7HS6rIth/f/3z5fWLy9vLm8HFs9c3t5fXg5uL82eXQojY66zzxbQfNgB4qiOVO858td+FI72U",
+	"XzQf6q4DfZRiwmZDIyEgFNJrQUhYQhU3Ekj1oS+EePmHQOAB+ksQyr4hbO0GER2gS+ilBWBCM6BYCAaR",
+	"yjd7GyUxjjj2ipUKfJy5TBKU0DDkS5mTEHAUMl0IDr6BXyHXVjwugBKijQReNeQ6z9UN8cxaRVDogBIc",
+	"Kdi0XePGW1GSQkW7ornjRsgeuhhb8YcLpSyJ530kGz5dvfjLS6EWsxhdXl+/vD7TLbdYRFTPjyAmUhbL",
+	"faSYCwWNRskAGZDz4vry/PYSfQ+CiQBgzWLaRzIgmPzQF/M14XTf9MvTy2eXt5d99Ob54Ob2/PpW/fXy",
+	"leySJO1DulvSShmI5F5la86WLGaHpareSDo7U2bIqqo/xW3DLksTKN3hMrJFNOT0uzxumMUCGHF8piXd",
+	"nt9eLgvF7wIu24jJfFKoddRH7ladMot1DXXu4SiC7Dx9UL+eX7+QlFe6umR1vnwxhZ+gbl4TSC9ePr0c",
+	"nD99Cofb9Pv15fOXbwBw8CnItm5QJCXg6E62kPsR/e3lz4OL8xcXl8+W+fY84qjQfErI7oDd5xp5C6E+",
+	"Se5gV3G2pU3VBa7F9p+hLPkr4Nm1DpI+etvjW57Q9dse2P0eZdQggIL5PSVQTBfutoBL3VuoE3gfROqS",
+	"NJ0c/Ag70pdtx9KYywuiqsCIL4uNEU2WxQI128uSCNvVZgs8re1Pgdie8wow9bOOeI8rFtIzVOaTqnFW",
+	"sqJN1bp2ZbnWYZBXoAyEoFx9eS008WqYD97eb0LQtmgBZwyK4RfU+xogoTgOAygTj8ScmVMJfhekJuGq",
+	"JCbQ88ZUaXJSiIvZe5JLSPjPwMMl2EoY6hXlin5Q4CqqRBJvDoWAff6it2BXETYWm72zOSvStOxUDoGY",
+	"cpbGXrWXUeeU8VlDyoER6D6qd9UQVLrq/W0D9PDs9llTdrspyuMMRawAfeytgocdmYfqmZPmbhQzHkvl",
+	"jaG+sC6hqwXCIEFrihvrgRCV0Ln3Jb1qrit4UgBplMRbQXeOg/Df2WYkg6S6gfGVDEySareork02Jn3B",
+	"tHOgycozHi6HTmblKaGrCkv30zDcZn4fglRzKLPjVZ5sbvE5jd1I5gvhkTfxJ0Nrgucja+za1Jrj8cia",
+	"eBN3QWx/SMGMI2WPZU9IK1L+o8rWNiWOP8e2Z43ArgNmNmJTa+YN/bE7xwtpaytQ+c7cQr9T9Ez2y2TY",
+	"3FlD9+HKtKbccdFohJCmKk1J4cAPskvssElI1CuZoDSJkuLoyQwWe9kpDC7zdpuFoVV6xbVRM0wYVQrD",
+	"xN9SoMJXSP9sr2hZ0VpOFuKu2jA3T6sLJl/nvdBAd2+WbJN9w913ViX68nWI/mTk3yQjhzeYjDY1zagf",
+	"e+Jl92wvSl6/qDsc1eqpL0HXvZxOdo1sacup3O1rqCfq8aaW1TtIfH324/Navzjp3r8KKxTmDYqVTLI2",
+	"2xzhBxyE2A3pGRgUcAyPUrDhf2wO6//C3X9DBv4IU36zDCkqtQo3dAYfNXYGV1Xk6w3Cj0lW2IMwfyUd",
+	"pDlJuEExaevD+9s+jXi71jtWjXiHc5dOZrOxNfH8uTVxZlNrvhh5lu/bNvaJS+eU/ms14n13KLOokYZ2",
+	"rqHP+0twDQMR34OBZKU3d3OLgDPZg0WnK1Z4hSJw0F0DOiBt0gSajwzQebmg6SOWtUhVVbBSOnXA30YC",
+	"IYhqMhXInhalWqVB0uTHyJazF/tRwH05ntNS8NTAYMpQ8q/FN/6UmL9p05dGDzOP0SjeFGIVKk58niWU",
+	"ujHDxMM8kUegfn8TYvGCh6OUU5/FMntPE1wvILGg1vbAGdgD+4kz7RwwpVKpNZiqYLX8NqEfEmUmsvK7",
+	"+nlsZ3c4oY94q1cxnEwGw4ngmivMIfFMdqbKk6nB1kYcf4gnnjVxbWqNie1bc386tEb+1Lfxgo49xwHu",
+	"mBF8/TbfCJrN5TlnX0qPcTVSubL+iCZrzO/FcgHIidhyaUZLcJzk4cVqFFWsobf87V2/xzfUC/xtsImh",
+	"V1b+kOKvVwK11jSSJjaexNRbURIOeepGNAc1ibHvB55Cjl9SCiHo6uOVYhi9viZOskTNlNiuNXMdT5wM",
+	"tea+Ta0JmXozd44Xvu2o54urBnl5X/atqeyuvvnyqS/BqwskvGOYcq3exW4+XS32wfuqh9pHHVj25vku",
+	"za427bHlRr4QY+1QHqRohasCWrfB5aoOX+MwPMIq94fXayrFXhoYTeUpqcGU5H9vk/INFUc2tG27302/",
+	"Ubcv5XkZizJzGCKPxZT30RD98vMOct214g2XeajBxwIVrRHngD8IMheEOWRhsA4Sb5MWoTWqPBqnYLeE",
+	"lqIe3sTsIYCuM9GdQiVBjwr6z7mXCDFHfMFifKd9JnwFPd/2pZTVa9NOMTMM+BIks0bNutPOvPFIh7Bb",
+	"/WzeOgfCWUqWMJexBFK4Bug81OE+a1B8fIqTNNZBjUEEJh/BtbiZwBaborRSVmVa0o8vCzPJPAqhB0MP",
+	"3DBE3wuFCuoFg2THfwALDkB5hjgN/T78N3+xjyTGFIaCFHu2XqdRkGzl+xG0F4MuNRC3JoM9ISt2FUAu",
+	"bIlS5oPtqKHkgx/puPZcjdWevhDHyQ9yZw/37BCbm7fvLtRzaIWegxdR5Jd6BZ/LV1WMzBKX56xwL5V5",
+	"AecX74+vCH8lTp5tqpmFZ5eorCwqvteRYXsx41zumVGZK5itVNP9qj7ns9i7z97O6qxfn//azN4LNXGW",
+	"vWIbX1kD27X9CZ5Ty8aTkTX2JtRakCm2hu7Utz2HzKit1LRthNeBh8Nwyz0MRvwCv6cfkhh7SeVbTZc1",
+	"wAHfpG4YePlnWWhRfdSpE7Vt0B0JqLJwZpoZX93TbfatIpQql6f3lD1GIcMkiyfv5eeort3NP25uL5/v",
+	"LRtktGFHSoZ+7EsIBcXOYx2FgWpBlN0iQSVakvdL8gDkLqgazAdER1TBObIszRdidrurylRYXn0PjRXu",
+	"ZNf8iCXQlx9SSNidLE8jDb7ka3LH3ave4DjJzLTNJQ4/T0xHZRJjQMdNwjYbSs7Qq5hyFXgqPZHVOiSq",
+	"+E1bYHNCj21m+m24PvdxAhzV/OzQltmmftOF9JTvWSrL/0dCVfzhVOFRtWIoXyteqjF8WsiAqhcMiIW6",
+	"8n3wQKOOhCJvJWPofVMLJqo0ufnTGfKHDx/KSlftJwxVWMEOL3CF+X0JyejNc95aqMskGikpfadABOaM",
+	"PNylbBppkHPk2HtJNy0M4gsyhyIb/wj2j2bTsPjdORlzbyR7eehQKbyoKWek8PtRxfi+fX0WENOsywIy",
+	"gR4bhkyOUg8habMVdyy4LQYPlS22qrkVpBunl7litcOVPODIk142QbCDZHsXs3TDq6Oo5y9YvL8nDJC8",
+	"nVjBHn4JCvVRUYQOepupNFMTmfpsZaPKNK2lWlQ36maoGJUTko6FPkzXPa839TkL8OUFjEwF3h/RGkdb",
+	"lcwJIuojDpKsNX2ecQ3NpNaMJ2hqL+W2AHIKhZByobtwxiJVczQ7jT6ktmfVPbYyL3ODOaekTRge2eYt",
+	"E8AdkQ12vKASRK9UpS5owpjdE5WcLkOlAkj1gDaK4ilYgy6ZI/G2VEznz/I5X7B8DuVccLxlD9rPOyii",
+	"j4VehhABeQZHKOiouAYyhIMRajkLPKGu7Tl4Bl48upG0AzC9fXd00fIQR5YnTihIttI1GO/cWc38iKyJ",
+	"s8983ooxTq2HNT/9ZBOnOhmgiYUjYsFUX2BKnCTYW1kBZ+2T5S/WJisQFgusvVZWnn+f8RT3qg0Z0Ucr",
+	"60mvnt3QiEgt9Z9F3ba4kPJz7/Yu3STYssrFrdIpXdMkC+vUz/0rUaws17AV8/6QhA04UhyzWFK4iWCV",
+	"8LnupdGWKUHCVJmY15u7GAuskoVidHV2pA25YlOF3lAlpDBN9p0SbJn7O/WSXonGDg/A1c6C8X/WRbmd",
+	"JcZOIAT/Kq5KXjQJWkUlbGchMbhFuUerSQy+WbFHVXeKfgDNXVaHQly+Ck0lWUr68IzQKEuBUCu4wh6L",
+	"iQ5lEFId8xMaIYq9FcqkYbjtUMBGdrFpEJWLPrijkj+l1a+xJ9Dh5s4va+Q8Wt8F6Lne1RIhVQkQNJYh",
+	"nh4OQxl+la2w80blCnR2pqov9IDEGKj0w1r6VLu0QRDLBvfmgeCUAmCV9DTyJmTu2yOBWIzw3nIkthY8",
+	"rL3bOKUHgPiwPhTA7vNAjowUNeomgqYFZjk10qOzl/7/n6Vr2E7hKkTiBNROyMAm+lOgdzmJ2NUQsEoT",
+	"Y7pmDxRa6f0lZus9Oi3fQum6cutkQVRk6EmcO87EdUp2tStZIrgUsqZUH6VRSDlXdcKVEfhtpG2woBoQ",
+	"9hhJ+kpUi1H5tOyQApyQywZfVSOyYLXbvIeuuVnAzo3pRIwzL67qId/JmVsky791uxLvOrYoY4RK/+6R",
+	"Ng5+Ii/3v3Lj6m+6QYtEb8BKP2brTu2THX/s+u7UtybebGKN3bFnuTYZWY4/JzM8IyNvr4b21ztu2Fdt",
+	"2yKBq5C3o9vbN9ZUGDoDu2emzZWrtCeVluvgxYb0oGjWaKKs8qtCdg191E0dpl4o83bAkdDfwdvyNhIU",
+	"HH5DCgfdUKYplliAdn01095OC/+zPf7RsUOfj92U2z99HcZzIkpZXspumplL/4e8/5vq2YfV/yzbtm1r",
+	"LP4zF/+xs/9BUhxX3Zz3ztC+7nzRmonxo2zu7Clnr1BxT0B/X0dhEN1DmhU0fDFQpL063FfL11RILTca",
+	"r5rJKhi7OMJImaz6WuDtIy7jxPaQfL0VJBDKPraQ5AMV+Vh8D6GREoGynO7se/1aLb1DTM1pwlEhn3+A",
+	"riJZkwh9Lyv+fseh/i4HQfqHvGEpDz7St5GHIzWB7M0jJ9Vp6RIkY8vAhp38k07vkewnk/rDMGfIhTo6",
+	"e/QR388td1SC4A7pVSykNaOwgvZq5XkXqby2dsLAadnPZTMVU+OFKaGk5LVs2Krg4/4lLJ+xnX2oxZ8K",
+	"fEG3EqbuyYERuwJMoCJ6UGML+n2UvgPxgZ+uUWa1ASDKLW6CgvIzqBmexlDmnEV9tA4i2AdBhNb4g/xb",
+	"iKrQkKkpbienezQvcnKqptSqJg9qwFnwrRcrqTRW9jkpHq7xh1NAJbf4ZFDpg5fchSGOt1mft8zz9cjS",
+	"kGgrPorYozTrKPajYmiWKGKg6gW80AayEPegewJsQhxBGfvH1VaVl1cetT5KI0JjROJtnEaGcAdjlCs8",
+	"/MftxsqVg1A2HS/5HrVDpuBohKvYyRjQyXEmxUW5g6WpBZL95LxNbXs4lb//lCiDc3dQ8oHz9UmOfh9E",
+	"mSxiEZlcCfcgYZIkSxEkxkFUyDYSr4x9ezyyPcdyhjNiTcbDkTX3/ZFFJs7Enk0mk/Fo3m5NHxuNzX3J",
+	"dZb/7AlxFtxyCestnU954EKPudBCSIUHqFgBbXiI6IfE0mleyn8gDZ/ZtzLtwIIW/FLXt2C1OOy9+9Ts",
+	"goazmNif4TAUU4JZcbjLUfpcUTDN64HWa18o/eBRSpBjD9CrkGJOkUB/7CVoK65xqV8tuDC7K0Fmx/Xh",
+	"1qcB+lWw78JO9rPy2pLUEXYCDQnAzks/HW2bqqlEggbtoxKJ5yUJFtIPeAG0LmTwgYNWgYXKI4RdUH0E",
+	"ptd9oA1w/NsrFN+0eRmG68RHpsT2hv5kZo08m1pjvBhaC2Jjy/aGeE4n7swf7WNUvjFiy1c1JQNIn/ui",
+	"Vpo07LqluGoabLh3f3b+75ix/g1ct93N9t2hP8Q2nlgjb2zLIKAFHjmWM/PmdOjb3hyP971r31CrfX3R",
+	"Pk+jfcHL9mKHbMPBiJNxQ+0TN1UQZ6CyqVq4YKcz3UgTBH8ywm/7ZrJNJz44wo4/I/bcmntT1xr7NrFc",
+	"1/GsiTv3bLwgUzoe7nU3DbjylW8n2xzMBVVjEOOl7M764EZ24Xy1Qf+NGV+DJY+hDXuE4rKI+T4KIp5Q",
+	"DIGMfJUmEK0fJEjp3qbl+Cz2drRj+kPc7t1sdzLCC284o5ZDJiNrjEfUmpPR3JrikTfyZnjsO4s9r/Y3",
+	"xXXhXn8epptuCE5ocxHpltuOt2D1BGyN6GO9ID/ChsLPA6R5S6VvXUxl2CwOmYlm7AT0+GL+hZLxvo1H",
+	"Pp1ZM3c8syYL7FvzuTu0JvMx9t05cRxv+i2w6S7dAFQKqRCAngZcG+vztRa+bKul0b382dGXXh51c8X5",
+	"Igloq0u/T1n6MRm6jjehlj0lM2tMyNhaeM7QsqnjTj3bG7oLXChL73g2nuEZtUa+7VrjEZ5Yc9cdWZMh",
+	"HeMhtSmBlI9vsix94cD3qUvfnX6+3nFVO9WlV4mVUPHl8QRUVF4DcQuIXL+ROnWTmnbF/KaQc7JPuIPM",
+	"UlFhZHmUWItGIwQE3QJZAS87WMuS9Fl/3T7YcWOmfd2qANQ5PIWRj4MwjWVbao7XNOuefccEDJGg8DEQ",
+	"6IZk48a1/hmQsBf/Eeep9hIl7AzavibeqhKb8F3+vFBoi4X3PyRoHUQsNjI0MqfezJ9Qy5uMXGsyJp61",
+	"cPHUGo3m86nvjWaeO9xZakcN/A1wuG9aZlWn2EkppTPPcW08tob+lFhjdzyy5ngysmZkQR3P9id4Ourt",
+	"Q3nNl/Gryq8KqJMaaD/llSiAtvDgLoLShr3lb+/EkbuYBx58eCfrPWsqlMZhb9l7AuesoKhe1Yti/bzm",
+	"HlR0m0m6PUOtRAMNkGl1xeIKitpyKQbneXZqtIYqBr9KwXmzoREly6yT++MKJ32oaAB/PK6g0pQaqrEp",
+	"8+2K5kHKheqB/UL5wHyYmuLRAJ0KPYDQAGBW+RB5MY36u38RiCY3PqaQtpkF/tSSA6Fkg5gjHzpP0/n0",
+	"7tP/DQAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,
