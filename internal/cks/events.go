@@ -29,6 +29,10 @@ const (
 	EventNodeAdd      EventType = "KUBERNETES.CLUSTER.NODE.ADD"
 	EventNodeRemove   EventType = "KUBERNETES.CLUSTER.NODE.REMOVE"
 	EventJobCancel    EventType = "JOB.CANCEL"
+
+	EventUserLogin  EventType = "USER.LOGIN" // these three are CloudStack's, too
+	EventUserLogout EventType = "USER.LOGOUT"
+	EventSetting    EventType = "CONFIGURATION.VALUE.EDIT"
 )
 
 // EventTypes lists every EventType once.
@@ -37,6 +41,7 @@ var EventTypes = []EventType{
 	EventClusterStart, EventClusterStop, EventClusterUpgrade,
 	EventVersionAdd, EventVersionUpdate, EventVersionDelete,
 	EventClusterState, EventNodeAdd, EventNodeRemove, EventJobCancel,
+	EventUserLogin, EventUserLogout, EventSetting,
 }
 
 // Level says how much an event matters.
@@ -142,6 +147,17 @@ func NodeRemoved(node, cluster string) string {
 	return fmt.Sprintf("Node %s was removed from Kubernetes cluster %s", node, cluster)
 }
 
+// LoggedIn is the text for a user who logged in.
+func LoggedIn(from string) string { return "user has logged in from IP Address " + from }
+
+// LoggedOut is the text for one who logged out.
+const LoggedOut = "user has logged out"
+
+// SettingChanged is the text for a setting that has another value.
+func SettingChanged(name, value string) string {
+	return fmt.Sprintf("Successfully completed updating configuration. Name: %s, value: %s", name, value)
+}
+
 // System is who did what nobody asked for, such as the scanner's moves.
 const System = "system"
 
@@ -173,6 +189,8 @@ type EventFilter struct {
 	ResourceID   string
 	ResourceType string
 	Account      string // account name, for admins
+	Project      string // as in ClusterFilter
+	Reach        Reach
 	ListAll      bool
 	Page         Page
 }

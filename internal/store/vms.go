@@ -101,5 +101,6 @@ func (q *Queries) VMViews(ctx context.Context, f cks.VMFilter, accountID string)
 	w.id("c.network_id", f.NetworkID)
 	w.ref("c", f.Cluster)
 	w.owner(accountID, f.Account)
+	w.reach("c.account_id", f.Reach)
 	return vmViewRows.page(ctx, q, w, f.Page)
 }

@@ -46,6 +46,15 @@ type AcceptedScale struct {
 	Jobid string `json:"jobid,omitempty"`
 }
 
+// Accounts defines model for Accounts.
+type Accounts struct {
+	// Account the accounts of this page
+	Account []UserAccount `json:"account,omitempty"`
+
+	// Count number of accounts on all pages; absent when there is none
+	Count int `json:"count,omitempty"`
+}
+
 // AddKubernetesSupportedVersionAnswer defines model for AddKubernetesSupportedVersionAnswer.
 type AddKubernetesSupportedVersionAnswer struct {
 	Addkubernetessupportedversionresponse OneKubernetesVersion `json:"addkubernetessupportedversionresponse"`
@@ -209,6 +218,57 @@ type CancelAsyncJobAnswer struct {
 	Cancelasyncjobresponse Success `json:"cancelasyncjobresponse"`
 }
 
+// Capabilities defines model for Capabilities.
+type Capabilities struct {
+	// Capability what the server is capable of
+	Capability Capability `json:"capability"`
+}
+
+// Capability what the server is capable of
+type Capability struct {
+	// Allowusercreateprojects always false, as projects are made by the operator
+	Allowusercreateprojects bool `json:"allowusercreateprojects"`
+
+	// Allowuserexpungerecovervm always false, as destroyed VMs are gone
+	Allowuserexpungerecovervm bool `json:"allowuserexpungerecovervm"`
+
+	// Allowuserviewdestroyedvm always false, as destroyed VMs are gone
+	Allowuserviewdestroyedvm bool `json:"allowuserviewdestroyedvm"`
+
+	// Apilimitinterval the time in seconds in which an account is limited to apilimitmax requests; absent without a limit
+	Apilimitinterval int `json:"apilimitinterval,omitempty"`
+
+	// Apilimitmax requests that an account may make in that time; absent without a limit
+	Apilimitmax int `json:"apilimitmax,omitempty"`
+
+	// Cloudstackversion the version of CloudStack whose API this is
+	Cloudstackversion string `json:"cloudstackversion"`
+
+	// Dynamicrolesenabled always false, as the two roles are fixed
+	Dynamicrolesenabled bool `json:"dynamicrolesenabled"`
+
+	// Kubernetesclusterexperimentalfeaturesenabled always false
+	Kubernetesclusterexperimentalfeaturesenabled bool `json:"kubernetesclusterexperimentalfeaturesenabled"`
+
+	// Kubernetesserviceenabled always true, as the service is all there is
+	Kubernetesserviceenabled bool `json:"kubernetesserviceenabled"`
+
+	// Kvmsnapshotenabled always false, as there are no snapshots
+	Kvmsnapshotenabled bool `json:"kvmsnapshotenabled"`
+
+	// Projectinviterequired always false, as nobody is asked before he is a member of a project
+	Projectinviterequired bool `json:"projectinviterequired"`
+
+	// Securitygroupsenabled always false, as security groups are not modelled
+	Securitygroupsenabled bool `json:"securitygroupsenabled"`
+
+	// SupportELB always false, as there are no load balancers for VMs
+	SupportELB string `json:"supportELB"`
+
+	// Userpublictemplateenabled always false, as nobody registers templates by the API
+	Userpublictemplateenabled bool `json:"userpublictemplateenabled"`
+}
+
 // ClusterConfig the kubeconfig of a cluster
 type ClusterConfig struct {
 	// Configdata the kubeconfig, as YAML; it is secret
@@ -225,6 +285,45 @@ type ClusterConfig struct {
 type ClusterConfigAnswer struct {
 	// Clusterconfig the kubeconfig of a cluster
 	Clusterconfig ClusterConfig `json:"clusterconfig"`
+}
+
+// Configuration a setting
+type Configuration struct {
+	// Category the category of the setting
+	Category string `json:"category"`
+
+	// Defaultvalue the value unless it is changed, which is what the environment says
+	Defaultvalue string `json:"defaultvalue"`
+
+	// Description what it says
+	Description string `json:"description"`
+
+	// Id the ID of the account whose value it is
+	Id string `json:"id,omitempty"`
+
+	// Isdynamic whether updateConfiguration can change it
+	Isdynamic bool `json:"isdynamic"`
+
+	// Name the name of the setting
+	Name string `json:"name"`
+
+	// Scope account when an account can have its own value, else global
+	Scope string `json:"scope"`
+
+	// Type its type: Boolean, Number or String
+	Type string `json:"type"`
+
+	// Value the value that counts
+	Value string `json:"value"`
+}
+
+// Configurations defines model for Configurations.
+type Configurations struct {
+	// Configuration the settings of this page
+	Configuration []Configuration `json:"configuration,omitempty"`
+
+	// Count number of settings on all pages; absent when there is none
+	Count int `json:"count,omitempty"`
 }
 
 // ConfigureSimulatorAnswer defines model for ConfigureSimulatorAnswer.
@@ -300,8 +399,8 @@ type ErrorAnswer map[string]Error
 
 // Event defines model for Event.
 type Event struct {
-	// Account the account that owns what it is about
-	Account string `json:"account"`
+	// Account the account that owns what it is about; absent when a project does
+	Account string `json:"account,omitempty"`
 
 	// Archived always false
 	Archived bool `json:"archived"`
@@ -329,6 +428,12 @@ type Event struct {
 
 	// Parentid the ID of the event Scheduled of the job that did it, if a job did
 	Parentid string `json:"parentid,omitempty"`
+
+	// Project the name of that project
+	Project string `json:"project,omitempty"`
+
+	// Projectid the ID of the project that it belongs to instead of an account
+	Projectid string `json:"projectid,omitempty"`
 
 	// Resourceid the ID of what it is about, if it is about anything that is there
 	Resourceid string `json:"resourceid,omitempty"`
@@ -413,8 +518,8 @@ type JobStep struct {
 
 // KubernetesCluster a Kubernetes cluster
 type KubernetesCluster struct {
-	// Account the account that owns the cluster
-	Account string `json:"account"`
+	// Account the account that owns the cluster; absent when a project does
+	Account string `json:"account,omitempty"`
 
 	// Associatednetworkname the name of the cluster's network
 	Associatednetworkname string `json:"associatednetworkname"`
@@ -508,6 +613,12 @@ type KubernetesCluster struct {
 
 	// Networkid the ID of the cluster's network
 	Networkid string `json:"networkid"`
+
+	// Project the name of that project
+	Project string `json:"project,omitempty"`
+
+	// Projectid the ID of the project that it belongs to instead of an account
+	Projectid string `json:"projectid,omitempty"`
 
 	// Serviceofferingid the ID of the cluster's default service offering, if it has one
 	Serviceofferingid string `json:"serviceofferingid,omitempty"`
@@ -615,6 +726,11 @@ type LeavingNode struct {
 	State string `json:"state"`
 }
 
+// ListAccountsAnswer defines model for ListAccountsAnswer.
+type ListAccountsAnswer struct {
+	Listaccountsresponse Accounts `json:"listaccountsresponse"`
+}
+
 // ListApisAnswer defines model for ListApisAnswer.
 type ListApisAnswer struct {
 	Listapisresponse ApiCommands `json:"listapisresponse"`
@@ -623,6 +739,16 @@ type ListApisAnswer struct {
 // ListAsyncJobsAnswer defines model for ListAsyncJobsAnswer.
 type ListAsyncJobsAnswer struct {
 	Listasyncjobsresponse AsyncJobs `json:"listasyncjobsresponse"`
+}
+
+// ListCapabilitiesAnswer defines model for ListCapabilitiesAnswer.
+type ListCapabilitiesAnswer struct {
+	Listcapabilitiesresponse Capabilities `json:"listcapabilitiesresponse"`
+}
+
+// ListConfigurationsAnswer defines model for ListConfigurationsAnswer.
+type ListConfigurationsAnswer struct {
+	Listconfigurationsresponse Configurations `json:"listconfigurationsresponse"`
 }
 
 // ListEventTypesAnswer defines model for ListEventTypesAnswer.
@@ -650,6 +776,11 @@ type ListNetworksAnswer struct {
 	Listnetworksresponse Networks `json:"listnetworksresponse"`
 }
 
+// ListProjectsAnswer defines model for ListProjectsAnswer.
+type ListProjectsAnswer struct {
+	Listprojectsresponse Projects `json:"listprojectsresponse"`
+}
+
 // ListServiceOfferingsAnswer defines model for ListServiceOfferingsAnswer.
 type ListServiceOfferingsAnswer struct {
 	Listserviceofferingsresponse ServiceOfferings `json:"listserviceofferingsresponse"`
@@ -660,6 +791,11 @@ type ListTemplatesAnswer struct {
 	Listtemplatesresponse Templates `json:"listtemplatesresponse"`
 }
 
+// ListUsersAnswer defines model for ListUsersAnswer.
+type ListUsersAnswer struct {
+	Listusersresponse Users `json:"listusersresponse"`
+}
+
 // ListVirtualMachinesAnswer defines model for ListVirtualMachinesAnswer.
 type ListVirtualMachinesAnswer struct {
 	Listvirtualmachinesresponse VirtualMachines `json:"listvirtualmachinesresponse"`
@@ -668,6 +804,58 @@ type ListVirtualMachinesAnswer struct {
 // ListZonesAnswer defines model for ListZonesAnswer.
 type ListZonesAnswer struct {
 	Listzonesresponse Zones `json:"listzonesresponse"`
+}
+
+// Login defines model for Login.
+type Login struct {
+	// Account the name of the account
+	Account string `json:"account"`
+
+	// Domainid the ID of the user's domain
+	Domainid string `json:"domainid"`
+
+	// Is2faenabled always false
+	Is2faenabled string `json:"is2faenabled"`
+
+	// Is2faverified always true, as there is no second factor
+	Is2faverified string `json:"is2faverified"`
+
+	// Managementserverid the ID of the server that answers
+	Managementserverid string `json:"managementserverid,omitempty"`
+
+	// Registered always false
+	Registered string `json:"registered"`
+
+	// Sessionkey the key of the session, to be sent as a parameter with each request
+	Sessionkey string `json:"sessionkey"`
+
+	// Timeout seconds after which a session ends that is not used
+	Timeout int `json:"timeout"`
+
+	// Type 1 for a root admin, 0 for others
+	Type string `json:"type"`
+
+	// Userid the ID of the user
+	Userid string `json:"userid"`
+
+	// Username the name of the user
+	Username string `json:"username"`
+}
+
+// LoginAnswer defines model for LoginAnswer.
+type LoginAnswer struct {
+	Loginresponse Login `json:"loginresponse"`
+}
+
+// Logout defines model for Logout.
+type Logout struct {
+	// Description always success
+	Description string `json:"description"`
+}
+
+// LogoutAnswer defines model for LogoutAnswer.
+type LogoutAnswer struct {
+	Logoutresponse Logout `json:"logoutresponse"`
 }
 
 // MapEntry defines model for MapEntry.
@@ -866,6 +1054,54 @@ type OptionalReference = string
 
 // OptionalReferences defines model for OptionalReferences.
 type OptionalReferences = []Reference
+
+// Project defines model for Project.
+type Project struct {
+	// Created a time such as 2026-11-07T18:39:39+0000, in UTC
+	Created Date `json:"created"`
+
+	// Displaytext what the project is
+	Displaytext string `json:"displaytext"`
+
+	// Domain the name of the project's domain
+	Domain string `json:"domain"`
+
+	// Domainid the ID of the project's domain
+	Domainid string `json:"domainid"`
+
+	// Id the ID of the project
+	Id string `json:"id"`
+
+	// Name the name of the project
+	Name string `json:"name"`
+
+	// Owner the accounts that own the project
+	Owner []ProjectOwner `json:"owner"`
+
+	// Projectaccountname the name of the account that its clusters belong to
+	Projectaccountname string `json:"projectaccountname"`
+
+	// State always Active
+	State string `json:"state"`
+}
+
+// ProjectOwner defines model for ProjectOwner.
+type ProjectOwner struct {
+	// Account the name of the account
+	Account string `json:"account"`
+
+	// Userid the ID of its user
+	Userid string `json:"userid"`
+}
+
+// Projects defines model for Projects.
+type Projects struct {
+	// Count number of projects on all pages; absent when there is none
+	Count int `json:"count,omitempty"`
+
+	// Project the projects of this page
+	Project []Project `json:"project,omitempty"`
+}
 
 // QueryAsyncJobResultAnswer defines model for QueryAsyncJobResultAnswer.
 type QueryAsyncJobResultAnswer struct {
@@ -1149,9 +1385,20 @@ type Templates struct {
 	Template []Template `json:"template,omitempty"`
 }
 
+// UpdateConfigurationAnswer defines model for UpdateConfigurationAnswer.
+type UpdateConfigurationAnswer struct {
+	Updateconfigurationresponse UpdatedConfiguration `json:"updateconfigurationresponse"`
+}
+
 // UpdateKubernetesSupportedVersionAnswer defines model for UpdateKubernetesSupportedVersionAnswer.
 type UpdateKubernetesSupportedVersionAnswer struct {
 	Updatekubernetessupportedversionresponse OneKubernetesVersion `json:"updatekubernetessupportedversionresponse"`
+}
+
+// UpdatedConfiguration defines model for UpdatedConfiguration.
+type UpdatedConfiguration struct {
+	// Configuration a setting
+	Configuration Configuration `json:"configuration"`
 }
 
 // UpgradeKubernetesClusterAnswer defines model for UpgradeKubernetesClusterAnswer.
@@ -1159,10 +1406,130 @@ type UpgradeKubernetesClusterAnswer struct {
 	Upgradekubernetesclusterresponse Accepted `json:"upgradekubernetesclusterresponse"`
 }
 
+// User defines model for User.
+type User struct {
+	// Account the name of the user's account
+	Account string `json:"account"`
+
+	// Accountid the ID of the user's account
+	Accountid string `json:"accountid"`
+
+	// Accounttype 1 for a root admin, 0 for others
+	Accounttype int `json:"accounttype"`
+
+	// Created a time such as 2026-11-07T18:39:39+0000, in UTC
+	Created Date `json:"created"`
+
+	// Domain the name of the user's domain
+	Domain string `json:"domain"`
+
+	// Domainid the ID of the user's domain
+	Domainid string `json:"domainid"`
+
+	// Id the ID of the user
+	Id string `json:"id"`
+
+	// Iscallerchilddomain always false, as there is one domain
+	Iscallerchilddomain bool `json:"iscallerchilddomain"`
+
+	// Isdefault whether it is the account admin's
+	Isdefault bool `json:"isdefault"`
+
+	// Rolename Root Admin or User
+	Rolename string `json:"rolename"`
+
+	// Roletype Admin or User
+	Roletype string `json:"roletype"`
+
+	// State enabled or disabled
+	State string `json:"state"`
+
+	// Username the name of the user
+	Username string `json:"username"`
+
+	// Usersource always native
+	Usersource string `json:"usersource"`
+}
+
+// UserAccount defines model for UserAccount.
+type UserAccount struct {
+	// Accounttype 1 for a root admin, 0 for others
+	Accounttype int `json:"accounttype"`
+
+	// Cpuavailable cores that it may have in addition, or Unlimited
+	Cpuavailable string `json:"cpuavailable"`
+
+	// Cpulimit cores that it may have, or Unlimited
+	Cpulimit string `json:"cpulimit"`
+
+	// Cputotal cores that it has
+	Cputotal int64 `json:"cputotal"`
+
+	// Created a time such as 2026-11-07T18:39:39+0000, in UTC
+	Created Date `json:"created"`
+
+	// Domain the name of the account's domain
+	Domain string `json:"domain"`
+
+	// Domainid the ID of the account's domain
+	Domainid string `json:"domainid"`
+
+	// Domainpath the path of the account's domain
+	Domainpath string `json:"domainpath"`
+
+	// Id the ID of the account
+	Id string `json:"id"`
+
+	// Isdefault whether it is the account admin
+	Isdefault bool `json:"isdefault"`
+
+	// Memoryavailable megabytes that it may have in addition, or Unlimited
+	Memoryavailable string `json:"memoryavailable"`
+
+	// Memorylimit megabytes that it may have, or Unlimited
+	Memorylimit string `json:"memorylimit"`
+
+	// Memorytotal megabytes that it has
+	Memorytotal int64 `json:"memorytotal"`
+
+	// Name the name of the account
+	Name string `json:"name"`
+
+	// Rolename Root Admin or User
+	Rolename string `json:"rolename"`
+
+	// Roletype Admin or User
+	Roletype string `json:"roletype"`
+
+	// State enabled or disabled
+	State string `json:"state"`
+
+	// User its users
+	User []User `json:"user"`
+
+	// Vmavailable VMs that it may have in addition, or Unlimited
+	Vmavailable string `json:"vmavailable"`
+
+	// Vmlimit VMs that it may have, or Unlimited
+	Vmlimit string `json:"vmlimit"`
+
+	// Vmtotal VMs that it has
+	Vmtotal int64 `json:"vmtotal"`
+}
+
+// Users defines model for Users.
+type Users struct {
+	// Count number of users on all pages; absent when there is none
+	Count int `json:"count,omitempty"`
+
+	// User the users of this page
+	User []User `json:"user,omitempty"`
+}
+
 // VirtualMachine a virtual machine
 type VirtualMachine struct {
-	// Account the account that owns it
-	Account string `json:"account"`
+	// Account the account that owns it; absent when a project does
+	Account string `json:"account,omitempty"`
 
 	// Cpunumber number of vCPUs; absent in a cluster's virtualmachines
 	Cpunumber int `json:"cpunumber,omitempty"`
@@ -1229,6 +1596,12 @@ type VirtualMachine struct {
 
 	// Nic its network interfaces
 	Nic []NIC `json:"nic"`
+
+	// Project the name of that project
+	Project string `json:"project,omitempty"`
+
+	// Projectid the ID of the project that it belongs to instead of an account
+	Projectid string `json:"projectid,omitempty"`
 
 	// Serviceofferingid the ID of its service offering; absent in a cluster's virtualmachines
 	Serviceofferingid string `json:"serviceofferingid,omitempty"`
@@ -1308,6 +1681,9 @@ type Zones struct {
 
 // Account defines model for account.
 type Account = string
+
+// AccountType defines model for accountType.
+type AccountType = OptionalInteger
 
 // CustomJobID defines model for customJobID.
 type CustomJobID = string
@@ -1444,13 +1820,13 @@ type CreateKubernetesClusterParams struct {
 	// Clustertype type of the cluster; only CloudManaged can be created here
 	Clustertype string `form:"clustertype,omitempty" json:"clustertype,omitempty"`
 
-	// Account account that is to own the cluster; only the caller's own is accepted
+	// Account account that is to own the cluster; another than the caller's is for root admins
 	Account string `form:"account,omitempty" json:"account,omitempty"`
 
-	// Domainid the ID of the domain of account; only the caller's own is accepted
+	// Domainid the ID of the domain of account; there is one
 	Domainid Reference `form:"domainid,omitempty" json:"domainid,omitempty"`
 
-	// Projectid the ID of the project that is to own the cluster; there are no projects here
+	// Projectid the ID of the project that is to own the cluster, of which the caller is a member
 	Projectid Reference `form:"projectid,omitempty" json:"projectid,omitempty"`
 
 	// Externalloadbalanceripaddress external load balancer of a highly available cluster in a shared network; refused here
@@ -1523,6 +1899,39 @@ type GetKubernetesClusterConfigParams struct {
 	Id Reference `form:"id" json:"id"`
 }
 
+// ListAccountsParams defines parameters for ListAccounts.
+type ListAccountsParams struct {
+	// Id the ID of the account
+	Id Reference `form:"id,omitempty" json:"id,omitempty"`
+
+	// Name name of the account, matched whole
+	Name string `form:"name,omitempty" json:"name,omitempty"`
+
+	// State state of the account, enabled or disabled
+	State string `form:"state,omitempty" json:"state,omitempty"`
+
+	// Accounttype type of the account: 1 for root admins, 0 for others
+	Accounttype *AccountType `form:"accounttype,omitempty" json:"accounttype,omitempty"`
+
+	// Keyword part of the name; for jobs part of the cmd, for events of description, type or level
+	Keyword Keyword `form:"keyword,omitempty" json:"keyword,omitempty"`
+
+	// Domainid the ID of the domain whose resources to list; only the caller's own exists here
+	Domainid DomainID `form:"domainid,omitempty" json:"domainid,omitempty"`
+
+	// Isrecursive accepted without effect; there is one domain
+	Isrecursive IsRecursive `form:"isrecursive,omitempty" json:"isrecursive,omitempty"`
+
+	// Listall for a root admin, whether to list the resources of every account and not only the own
+	Listall ListAll `form:"listall,omitempty" json:"listall,omitempty"`
+
+	// Page number of the page, from 1; it needs pagesize
+	Page *Page `form:"page,omitempty" json:"page,omitempty"`
+
+	// Pagesize rows of a page, at most 500, or -1 for all without page; it needs page
+	Pagesize *PageSize `form:"pagesize,omitempty" json:"pagesize,omitempty"`
+}
+
 // ListApisParams defines parameters for ListApis.
 type ListApisParams struct {
 	// Name name of the one command to list
@@ -1551,6 +1960,27 @@ type ListAsyncJobsParams struct {
 
 	// Listall for a root admin, whether to list the resources of every account and not only the own
 	Listall ListAll `form:"listall,omitempty" json:"listall,omitempty"`
+
+	// Page number of the page, from 1; it needs pagesize
+	Page *Page `form:"page,omitempty" json:"page,omitempty"`
+
+	// Pagesize rows of a page, at most 500, or -1 for all without page; it needs page
+	Pagesize *PageSize `form:"pagesize,omitempty" json:"pagesize,omitempty"`
+}
+
+// ListConfigurationsParams defines parameters for ListConfigurations.
+type ListConfigurationsParams struct {
+	// Name name of the setting, matched whole
+	Name string `form:"name,omitempty" json:"name,omitempty"`
+
+	// Category category of the setting, matched whole
+	Category string `form:"category,omitempty" json:"category,omitempty"`
+
+	// Keyword part of the name or of the description
+	Keyword string `form:"keyword,omitempty" json:"keyword,omitempty"`
+
+	// Accountid the ID of the account whose settings to list
+	Accountid Reference `form:"accountid,omitempty" json:"accountid,omitempty"`
 
 	// Page number of the page, from 1; it needs pagesize
 	Page *Page `form:"page,omitempty" json:"page,omitempty"`
@@ -1609,7 +2039,7 @@ type ListEventsParams struct {
 	// Listall for a root admin, whether to list the resources of every account and not only the own
 	Listall ListAll `form:"listall,omitempty" json:"listall,omitempty"`
 
-	// Projectid the ID of the project whose resources to list; there are no projects here, and -1 means all
+	// Projectid the ID of the project whose resources to list; -1 lists those of all projects beside the others
 	Projectid ProjectID `form:"projectid,omitempty" json:"projectid,omitempty"`
 
 	// Page number of the page, from 1; it needs pagesize
@@ -1648,7 +2078,7 @@ type ListKubernetesClustersParams struct {
 	// Listall for a root admin, whether to list the resources of every account and not only the own
 	Listall ListAll `form:"listall,omitempty" json:"listall,omitempty"`
 
-	// Projectid the ID of the project whose resources to list; there are no projects here, and -1 means all
+	// Projectid the ID of the project whose resources to list; -1 lists those of all projects beside the others
 	Projectid ProjectID `form:"projectid,omitempty" json:"projectid,omitempty"`
 
 	// Page number of the page, from 1; it needs pagesize
@@ -1702,8 +2132,44 @@ type ListNetworksParams struct {
 	// Listall for a root admin, whether to list the resources of every account and not only the own
 	Listall ListAll `form:"listall,omitempty" json:"listall,omitempty"`
 
-	// Projectid the ID of the project whose resources to list; there are no projects here, and -1 means all
+	// Projectid the ID of the project whose resources to list; -1 lists those of all projects beside the others
 	Projectid ProjectID `form:"projectid,omitempty" json:"projectid,omitempty"`
+
+	// Page number of the page, from 1; it needs pagesize
+	Page *Page `form:"page,omitempty" json:"page,omitempty"`
+
+	// Pagesize rows of a page, at most 500, or -1 for all without page; it needs page
+	Pagesize *PageSize `form:"pagesize,omitempty" json:"pagesize,omitempty"`
+}
+
+// ListProjectsParams defines parameters for ListProjects.
+type ListProjectsParams struct {
+	// Id the ID of the project
+	Id Reference `form:"id,omitempty" json:"id,omitempty"`
+
+	// Name name of the project, matched whole
+	Name string `form:"name,omitempty" json:"name,omitempty"`
+
+	// Displaytext display text of the project, matched whole
+	Displaytext string `form:"displaytext,omitempty" json:"displaytext,omitempty"`
+
+	// State state of the project; all are Active
+	State string `form:"state,omitempty" json:"state,omitempty"`
+
+	// Keyword part of the name; for jobs part of the cmd, for events of description, type or level
+	Keyword Keyword `form:"keyword,omitempty" json:"keyword,omitempty"`
+
+	// Account name of the account whose resources to list; another than the caller's is for root admins
+	Account Account `form:"account,omitempty" json:"account,omitempty"`
+
+	// Domainid the ID of the domain whose resources to list; only the caller's own exists here
+	Domainid DomainID `form:"domainid,omitempty" json:"domainid,omitempty"`
+
+	// Isrecursive accepted without effect; there is one domain
+	Isrecursive IsRecursive `form:"isrecursive,omitempty" json:"isrecursive,omitempty"`
+
+	// Listall for a root admin, whether to list the resources of every account and not only the own
+	Listall ListAll `form:"listall,omitempty" json:"listall,omitempty"`
 
 	// Page number of the page, from 1; it needs pagesize
 	Page *Page `form:"page,omitempty" json:"page,omitempty"`
@@ -1757,6 +2223,42 @@ type ListTemplatesParams struct {
 	Pagesize *PageSize `form:"pagesize,omitempty" json:"pagesize,omitempty"`
 }
 
+// ListUsersParams defines parameters for ListUsers.
+type ListUsersParams struct {
+	// Id the ID of the user
+	Id Reference `form:"id,omitempty" json:"id,omitempty"`
+
+	// Username name of the user, matched whole
+	Username string `form:"username,omitempty" json:"username,omitempty"`
+
+	// State state of the user, enabled or disabled
+	State string `form:"state,omitempty" json:"state,omitempty"`
+
+	// Accounttype type of the account: 1 for root admins, 0 for others
+	Accounttype *AccountType `form:"accounttype,omitempty" json:"accounttype,omitempty"`
+
+	// Keyword part of the name; for jobs part of the cmd, for events of description, type or level
+	Keyword Keyword `form:"keyword,omitempty" json:"keyword,omitempty"`
+
+	// Account name of the account whose resources to list; another than the caller's is for root admins
+	Account Account `form:"account,omitempty" json:"account,omitempty"`
+
+	// Domainid the ID of the domain whose resources to list; only the caller's own exists here
+	Domainid DomainID `form:"domainid,omitempty" json:"domainid,omitempty"`
+
+	// Isrecursive accepted without effect; there is one domain
+	Isrecursive IsRecursive `form:"isrecursive,omitempty" json:"isrecursive,omitempty"`
+
+	// Listall for a root admin, whether to list the resources of every account and not only the own
+	Listall ListAll `form:"listall,omitempty" json:"listall,omitempty"`
+
+	// Page number of the page, from 1; it needs pagesize
+	Page *Page `form:"page,omitempty" json:"page,omitempty"`
+
+	// Pagesize rows of a page, at most 500, or -1 for all without page; it needs page
+	Pagesize *PageSize `form:"pagesize,omitempty" json:"pagesize,omitempty"`
+}
+
 // ListVirtualMachinesParams defines parameters for ListVirtualMachines.
 type ListVirtualMachinesParams struct {
 	// Id the ID of the virtual machine
@@ -1798,7 +2300,7 @@ type ListVirtualMachinesParams struct {
 	// Listall for a root admin, whether to list the resources of every account and not only the own
 	Listall ListAll `form:"listall,omitempty" json:"listall,omitempty"`
 
-	// Projectid the ID of the project whose resources to list; there are no projects here, and -1 means all
+	// Projectid the ID of the project whose resources to list; -1 lists those of all projects beside the others
 	Projectid ProjectID `form:"projectid,omitempty" json:"projectid,omitempty"`
 
 	// Page number of the page, from 1; it needs pagesize
@@ -1827,6 +2329,21 @@ type ListZonesParams struct {
 
 	// Pagesize rows of a page, at most 500, or -1 for all without page; it needs page
 	Pagesize *PageSize `form:"pagesize,omitempty" json:"pagesize,omitempty"`
+}
+
+// LoginParams defines parameters for Login.
+type LoginParams struct {
+	// Username name of the user, which is that of his account
+	Username string `form:"username" json:"username"`
+
+	// Password password of the user
+	Password string `form:"password" json:"password"`
+
+	// Domain path of the user's domain, such as / or /ROOT; the root domain if left out
+	Domain string `form:"domain,omitempty" json:"domain,omitempty"`
+
+	// Domainid the ID of the user's domain; it wins over domain
+	Domainid Reference `form:"domainid,omitempty" json:"domainid,omitempty"`
 }
 
 // QueryAsyncJobResultParams defines parameters for QueryAsyncJobResult.
@@ -1929,6 +2446,18 @@ type StopVirtualMachineParams struct {
 
 	// Starteventid accepted without effect; CloudStack's own use
 	Starteventid StartEventID `form:"starteventid,omitempty" json:"starteventid,omitempty"`
+}
+
+// UpdateConfigurationParams defines parameters for UpdateConfiguration.
+type UpdateConfigurationParams struct {
+	// Name name of the setting
+	Name string `form:"name" json:"name"`
+
+	// Value the new value
+	Value string `form:"value" json:"value"`
+
+	// Accountid the ID of the account that the value is to count for
+	Accountid Reference `form:"accountid,omitempty" json:"accountid,omitempty"`
 }
 
 // UpdateKubernetesSupportedVersionParams defines parameters for UpdateKubernetesSupportedVersion.
@@ -2144,12 +2673,21 @@ type ServerInterface interface {
 	// GetKubernetesClusterConfig Get a cluster's kubeconfig
 	// (GET /client/api/getKubernetesClusterConfig)
 	GetKubernetesClusterConfig(w http.ResponseWriter, r *http.Request, params GetKubernetesClusterConfigParams)
+	// ListAccounts List accounts
+	// (GET /client/api/listAccounts)
+	ListAccounts(w http.ResponseWriter, r *http.Request, params ListAccountsParams)
 	// ListApis List commands
 	// (GET /client/api/listApis)
 	ListApis(w http.ResponseWriter, r *http.Request, params ListApisParams)
 	// ListAsyncJobs List unfinished jobs
 	// (GET /client/api/listAsyncJobs)
 	ListAsyncJobs(w http.ResponseWriter, r *http.Request, params ListAsyncJobsParams)
+	// ListCapabilities List capabilities
+	// (GET /client/api/listCapabilities)
+	ListCapabilities(w http.ResponseWriter, r *http.Request)
+	// ListConfigurations List settings
+	// (GET /client/api/listConfigurations)
+	ListConfigurations(w http.ResponseWriter, r *http.Request, params ListConfigurationsParams)
 	// ListEventTypes List types of events
 	// (GET /client/api/listEventTypes)
 	ListEventTypes(w http.ResponseWriter, r *http.Request)
@@ -2165,18 +2703,30 @@ type ServerInterface interface {
 	// ListNetworks List networks
 	// (GET /client/api/listNetworks)
 	ListNetworks(w http.ResponseWriter, r *http.Request, params ListNetworksParams)
+	// ListProjects List projects
+	// (GET /client/api/listProjects)
+	ListProjects(w http.ResponseWriter, r *http.Request, params ListProjectsParams)
 	// ListServiceOfferings List service offerings
 	// (GET /client/api/listServiceOfferings)
 	ListServiceOfferings(w http.ResponseWriter, r *http.Request, params ListServiceOfferingsParams)
 	// ListTemplates List templates
 	// (GET /client/api/listTemplates)
 	ListTemplates(w http.ResponseWriter, r *http.Request, params ListTemplatesParams)
+	// ListUsers List users
+	// (GET /client/api/listUsers)
+	ListUsers(w http.ResponseWriter, r *http.Request, params ListUsersParams)
 	// ListVirtualMachines List VMs
 	// (GET /client/api/listVirtualMachines)
 	ListVirtualMachines(w http.ResponseWriter, r *http.Request, params ListVirtualMachinesParams)
 	// ListZones List zones
 	// (GET /client/api/listZones)
 	ListZones(w http.ResponseWriter, r *http.Request, params ListZonesParams)
+	// Login Log in
+	// (POST /client/api/login)
+	Login(w http.ResponseWriter, r *http.Request, params LoginParams)
+	// Logout Log out
+	// (POST /client/api/logout)
+	Logout(w http.ResponseWriter, r *http.Request)
 	// QueryAsyncJobResult What a job has come to
 	// (GET /client/api/queryAsyncJobResult)
 	QueryAsyncJobResult(w http.ResponseWriter, r *http.Request, params QueryAsyncJobResultParams)
@@ -2198,6 +2748,9 @@ type ServerInterface interface {
 	// StopVirtualMachine Stop a VM
 	// (POST /client/api/stopVirtualMachine)
 	StopVirtualMachine(w http.ResponseWriter, r *http.Request, params StopVirtualMachineParams)
+	// UpdateConfiguration Change a setting
+	// (POST /client/api/updateConfiguration)
+	UpdateConfiguration(w http.ResponseWriter, r *http.Request, params UpdateConfigurationParams)
 	// UpdateKubernetesSupportedVersion Enable or disable a Kubernetes version
 	// (POST /client/api/updateKubernetesSupportedVersion)
 	UpdateKubernetesSupportedVersion(w http.ResponseWriter, r *http.Request, params UpdateKubernetesSupportedVersionParams)
@@ -2252,6 +2805,12 @@ func (_ Unimplemented) GetKubernetesClusterConfig(w http.ResponseWriter, r *http
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
+// ListAccounts List accounts
+// (GET /client/api/listAccounts)
+func (_ Unimplemented) ListAccounts(w http.ResponseWriter, r *http.Request, params ListAccountsParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
 // ListApis List commands
 // (GET /client/api/listApis)
 func (_ Unimplemented) ListApis(w http.ResponseWriter, r *http.Request, params ListApisParams) {
@@ -2261,6 +2820,18 @@ func (_ Unimplemented) ListApis(w http.ResponseWriter, r *http.Request, params L
 // ListAsyncJobs List unfinished jobs
 // (GET /client/api/listAsyncJobs)
 func (_ Unimplemented) ListAsyncJobs(w http.ResponseWriter, r *http.Request, params ListAsyncJobsParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// ListCapabilities List capabilities
+// (GET /client/api/listCapabilities)
+func (_ Unimplemented) ListCapabilities(w http.ResponseWriter, r *http.Request) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// ListConfigurations List settings
+// (GET /client/api/listConfigurations)
+func (_ Unimplemented) ListConfigurations(w http.ResponseWriter, r *http.Request, params ListConfigurationsParams) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -2294,6 +2865,12 @@ func (_ Unimplemented) ListNetworks(w http.ResponseWriter, r *http.Request, para
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
+// ListProjects List projects
+// (GET /client/api/listProjects)
+func (_ Unimplemented) ListProjects(w http.ResponseWriter, r *http.Request, params ListProjectsParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
 // ListServiceOfferings List service offerings
 // (GET /client/api/listServiceOfferings)
 func (_ Unimplemented) ListServiceOfferings(w http.ResponseWriter, r *http.Request, params ListServiceOfferingsParams) {
@@ -2306,6 +2883,12 @@ func (_ Unimplemented) ListTemplates(w http.ResponseWriter, r *http.Request, par
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
+// ListUsers List users
+// (GET /client/api/listUsers)
+func (_ Unimplemented) ListUsers(w http.ResponseWriter, r *http.Request, params ListUsersParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
 // ListVirtualMachines List VMs
 // (GET /client/api/listVirtualMachines)
 func (_ Unimplemented) ListVirtualMachines(w http.ResponseWriter, r *http.Request, params ListVirtualMachinesParams) {
@@ -2315,6 +2898,18 @@ func (_ Unimplemented) ListVirtualMachines(w http.ResponseWriter, r *http.Reques
 // ListZones List zones
 // (GET /client/api/listZones)
 func (_ Unimplemented) ListZones(w http.ResponseWriter, r *http.Request, params ListZonesParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// Login Log in
+// (POST /client/api/login)
+func (_ Unimplemented) Login(w http.ResponseWriter, r *http.Request, params LoginParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// Logout Log out
+// (POST /client/api/logout)
+func (_ Unimplemented) Logout(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -2357,6 +2952,12 @@ func (_ Unimplemented) StopKubernetesCluster(w http.ResponseWriter, r *http.Requ
 // StopVirtualMachine Stop a VM
 // (POST /client/api/stopVirtualMachine)
 func (_ Unimplemented) StopVirtualMachine(w http.ResponseWriter, r *http.Request, params StopVirtualMachineParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// UpdateConfiguration Change a setting
+// (POST /client/api/updateConfiguration)
+func (_ Unimplemented) UpdateConfiguration(w http.ResponseWriter, r *http.Request, params UpdateConfigurationParams) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -3216,6 +3817,156 @@ func (siw *ServerInterfaceWrapper) GetKubernetesClusterConfig(w http.ResponseWri
 	handler.ServeHTTP(w, r)
 }
 
+// ListAccounts operation middleware
+func (siw *ServerInterfaceWrapper) ListAccounts(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListAccountsParams
+
+	// ------------- Optional query parameter "id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "id", r.URL.Query(), &params.Id, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "name" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "name", r.URL.Query(), &params.Name, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "name"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "name", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "state" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "state", r.URL.Query(), &params.State, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "state"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "state", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "accounttype" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "accounttype", r.URL.Query(), &params.Accounttype, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "accounttype"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "accounttype", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "keyword" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "keyword", r.URL.Query(), &params.Keyword, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "keyword"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "keyword", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "domainid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "domainid", r.URL.Query(), &params.Domainid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "domainid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "domainid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "isrecursive" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "isrecursive", r.URL.Query(), &params.Isrecursive, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "isrecursive"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "isrecursive", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "listall" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "listall", r.URL.Query(), &params.Listall, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "listall"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "listall", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "page" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "page", r.URL.Query(), &params.Page, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "page"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "page", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "pagesize" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "pagesize", r.URL.Query(), &params.Pagesize, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "pagesize"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "pagesize", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListAccounts(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ListApis operation middleware
 func (siw *ServerInterfaceWrapper) ListApis(w http.ResponseWriter, r *http.Request) {
 
@@ -3377,6 +4128,118 @@ func (siw *ServerInterfaceWrapper) ListAsyncJobs(w http.ResponseWriter, r *http.
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.ListAsyncJobs(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListCapabilities operation middleware
+func (siw *ServerInterfaceWrapper) ListCapabilities(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListCapabilities(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListConfigurations operation middleware
+func (siw *ServerInterfaceWrapper) ListConfigurations(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListConfigurationsParams
+
+	// ------------- Optional query parameter "name" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "name", r.URL.Query(), &params.Name, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "name"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "name", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "category" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "category", r.URL.Query(), &params.Category, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "category"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "category", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "keyword" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "keyword", r.URL.Query(), &params.Keyword, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "keyword"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "keyword", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "accountid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "accountid", r.URL.Query(), &params.Accountid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "accountid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "accountid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "page" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "page", r.URL.Query(), &params.Page, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "page"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "page", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "pagesize" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "pagesize", r.URL.Query(), &params.Pagesize, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "pagesize"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "pagesize", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListConfigurations(w, r, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -4091,6 +4954,169 @@ func (siw *ServerInterfaceWrapper) ListNetworks(w http.ResponseWriter, r *http.R
 	handler.ServeHTTP(w, r)
 }
 
+// ListProjects operation middleware
+func (siw *ServerInterfaceWrapper) ListProjects(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListProjectsParams
+
+	// ------------- Optional query parameter "id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "id", r.URL.Query(), &params.Id, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "name" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "name", r.URL.Query(), &params.Name, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "name"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "name", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "displaytext" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "displaytext", r.URL.Query(), &params.Displaytext, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "displaytext"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "displaytext", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "state" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "state", r.URL.Query(), &params.State, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "state"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "state", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "keyword" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "keyword", r.URL.Query(), &params.Keyword, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "keyword"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "keyword", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "account" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "account", r.URL.Query(), &params.Account, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "account"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "account", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "domainid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "domainid", r.URL.Query(), &params.Domainid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "domainid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "domainid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "isrecursive" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "isrecursive", r.URL.Query(), &params.Isrecursive, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "isrecursive"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "isrecursive", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "listall" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "listall", r.URL.Query(), &params.Listall, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "listall"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "listall", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "page" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "page", r.URL.Query(), &params.Page, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "page"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "page", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "pagesize" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "pagesize", r.URL.Query(), &params.Pagesize, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "pagesize"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "pagesize", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListProjects(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ListServiceOfferings operation middleware
 func (siw *ServerInterfaceWrapper) ListServiceOfferings(w http.ResponseWriter, r *http.Request) {
 
@@ -4291,6 +5317,169 @@ func (siw *ServerInterfaceWrapper) ListTemplates(w http.ResponseWriter, r *http.
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.ListTemplates(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListUsers operation middleware
+func (siw *ServerInterfaceWrapper) ListUsers(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListUsersParams
+
+	// ------------- Optional query parameter "id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "id", r.URL.Query(), &params.Id, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "username" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "username", r.URL.Query(), &params.Username, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "username"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "username", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "state" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "state", r.URL.Query(), &params.State, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "state"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "state", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "accounttype" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "accounttype", r.URL.Query(), &params.Accounttype, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "accounttype"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "accounttype", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "keyword" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "keyword", r.URL.Query(), &params.Keyword, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "keyword"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "keyword", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "account" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "account", r.URL.Query(), &params.Account, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "account"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "account", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "domainid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "domainid", r.URL.Query(), &params.Domainid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "domainid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "domainid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "isrecursive" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "isrecursive", r.URL.Query(), &params.Isrecursive, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "isrecursive"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "isrecursive", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "listall" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "listall", r.URL.Query(), &params.Listall, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "listall"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "listall", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "page" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "page", r.URL.Query(), &params.Page, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "page"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "page", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "pagesize" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "pagesize", r.URL.Query(), &params.Pagesize, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "pagesize"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "pagesize", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListUsers(w, r, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -4617,6 +5806,92 @@ func (siw *ServerInterfaceWrapper) ListZones(w http.ResponseWriter, r *http.Requ
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.ListZones(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// Login operation middleware
+func (siw *ServerInterfaceWrapper) Login(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params LoginParams
+
+	// ------------- Required query parameter "username" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "username", r.URL.Query(), &params.Username, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "username"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "username", Err: err})
+		}
+		return
+	}
+
+	// ------------- Required query parameter "password" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "password", r.URL.Query(), &params.Password, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "password"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "password", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "domain" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "domain", r.URL.Query(), &params.Domain, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "domain"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "domain", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "domainid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "domainid", r.URL.Query(), &params.Domainid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "domainid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "domainid", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.Login(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// Logout operation middleware
+func (siw *ServerInterfaceWrapper) Logout(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.Logout(w, r)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -5119,6 +6394,65 @@ func (siw *ServerInterfaceWrapper) StopVirtualMachine(w http.ResponseWriter, r *
 	handler.ServeHTTP(w, r)
 }
 
+// UpdateConfiguration operation middleware
+func (siw *ServerInterfaceWrapper) UpdateConfiguration(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params UpdateConfigurationParams
+
+	// ------------- Required query parameter "name" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "name", r.URL.Query(), &params.Name, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "name"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "name", Err: err})
+		}
+		return
+	}
+
+	// ------------- Required query parameter "value" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "value", r.URL.Query(), &params.Value, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "value"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "value", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "accountid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "accountid", r.URL.Query(), &params.Accountid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "accountid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "accountid", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.UpdateConfiguration(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // UpdateKubernetesSupportedVersion operation middleware
 func (siw *ServerInterfaceWrapper) UpdateKubernetesSupportedVersion(w http.ResponseWriter, r *http.Request) {
 
@@ -5426,6 +6760,30 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 		r.Get(options.BaseURL+"/client/api/listApis", wrapper.ListApis)
 	})
 	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/client/api/login", wrapper.Login)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/client/api/logout", wrapper.Logout)
+	})
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/client/api/listCapabilities", wrapper.ListCapabilities)
+	})
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/client/api/listUsers", wrapper.ListUsers)
+	})
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/client/api/listAccounts", wrapper.ListAccounts)
+	})
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/client/api/listProjects", wrapper.ListProjects)
+	})
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/client/api/listConfigurations", wrapper.ListConfigurations)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/client/api/updateConfiguration", wrapper.UpdateConfiguration)
+	})
+	r.Group(func(r chi.Router) {
 		r.Post(options.BaseURL+"/client/api/configureSimulator", wrapper.ConfigureSimulator)
 	})
 	r.Group(func(r chi.Router) {
@@ -5710,6 +7068,45 @@ func (response GetKubernetesClusterConfigdefaultJSONResponse) VisitGetKubernetes
 	return err
 }
 
+type ListAccountsRequestObject struct {
+	Params ListAccountsParams
+}
+
+type ListAccountsResponseObject interface {
+	VisitListAccountsResponse(w http.ResponseWriter) error
+}
+
+type ListAccounts200JSONResponse ListAccountsAnswer
+
+func (response ListAccounts200JSONResponse) VisitListAccountsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListAccountsdefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response ListAccountsdefaultJSONResponse) VisitListAccountsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListApisRequestObject struct {
 	Params ListApisParams
 }
@@ -5777,6 +7174,83 @@ type ListAsyncJobsdefaultJSONResponse struct {
 }
 
 func (response ListAsyncJobsdefaultJSONResponse) VisitListAsyncJobsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListCapabilitiesRequestObject struct {
+}
+
+type ListCapabilitiesResponseObject interface {
+	VisitListCapabilitiesResponse(w http.ResponseWriter) error
+}
+
+type ListCapabilities200JSONResponse ListCapabilitiesAnswer
+
+func (response ListCapabilities200JSONResponse) VisitListCapabilitiesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListCapabilitiesdefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response ListCapabilitiesdefaultJSONResponse) VisitListCapabilitiesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListConfigurationsRequestObject struct {
+	Params ListConfigurationsParams
+}
+
+type ListConfigurationsResponseObject interface {
+	VisitListConfigurationsResponse(w http.ResponseWriter) error
+}
+
+type ListConfigurations200JSONResponse ListConfigurationsAnswer
+
+func (response ListConfigurations200JSONResponse) VisitListConfigurationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListConfigurationsdefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response ListConfigurationsdefaultJSONResponse) VisitListConfigurationsResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -5982,6 +7456,45 @@ func (response ListNetworksdefaultJSONResponse) VisitListNetworksResponse(w http
 	return err
 }
 
+type ListProjectsRequestObject struct {
+	Params ListProjectsParams
+}
+
+type ListProjectsResponseObject interface {
+	VisitListProjectsResponse(w http.ResponseWriter) error
+}
+
+type ListProjects200JSONResponse ListProjectsAnswer
+
+func (response ListProjects200JSONResponse) VisitListProjectsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListProjectsdefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response ListProjectsdefaultJSONResponse) VisitListProjectsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListServiceOfferingsRequestObject struct {
 	Params ListServiceOfferingsParams
 }
@@ -6060,6 +7573,45 @@ func (response ListTemplatesdefaultJSONResponse) VisitListTemplatesResponse(w ht
 	return err
 }
 
+type ListUsersRequestObject struct {
+	Params ListUsersParams
+}
+
+type ListUsersResponseObject interface {
+	VisitListUsersResponse(w http.ResponseWriter) error
+}
+
+type ListUsers200JSONResponse ListUsersAnswer
+
+func (response ListUsers200JSONResponse) VisitListUsersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListUsersdefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response ListUsersdefaultJSONResponse) VisitListUsersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListVirtualMachinesRequestObject struct {
 	Params ListVirtualMachinesParams
 }
@@ -6127,6 +7679,83 @@ type ListZonesdefaultJSONResponse struct {
 }
 
 func (response ListZonesdefaultJSONResponse) VisitListZonesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type LoginRequestObject struct {
+	Params LoginParams
+}
+
+type LoginResponseObject interface {
+	VisitLoginResponse(w http.ResponseWriter) error
+}
+
+type Login200JSONResponse LoginAnswer
+
+func (response Login200JSONResponse) VisitLoginResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type LogindefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response LogindefaultJSONResponse) VisitLoginResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type LogoutRequestObject struct {
+}
+
+type LogoutResponseObject interface {
+	VisitLogoutResponse(w http.ResponseWriter) error
+}
+
+type Logout200JSONResponse LogoutAnswer
+
+func (response Logout200JSONResponse) VisitLogoutResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type LogoutdefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response LogoutdefaultJSONResponse) VisitLogoutResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -6411,6 +8040,45 @@ func (response StopVirtualMachinedefaultJSONResponse) VisitStopVirtualMachineRes
 	return err
 }
 
+type UpdateConfigurationRequestObject struct {
+	Params UpdateConfigurationParams
+}
+
+type UpdateConfigurationResponseObject interface {
+	VisitUpdateConfigurationResponse(w http.ResponseWriter) error
+}
+
+type UpdateConfiguration200JSONResponse UpdateConfigurationAnswer
+
+func (response UpdateConfiguration200JSONResponse) VisitUpdateConfigurationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateConfigurationdefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response UpdateConfigurationdefaultJSONResponse) VisitUpdateConfigurationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type UpdateKubernetesSupportedVersionRequestObject struct {
 	Params UpdateKubernetesSupportedVersionParams
 }
@@ -6512,12 +8180,21 @@ type StrictServerInterface interface {
 	// GetKubernetesClusterConfig Get a cluster's kubeconfig
 	// (GET /client/api/getKubernetesClusterConfig)
 	GetKubernetesClusterConfig(ctx context.Context, request GetKubernetesClusterConfigRequestObject) (GetKubernetesClusterConfigResponseObject, error)
+	// ListAccounts List accounts
+	// (GET /client/api/listAccounts)
+	ListAccounts(ctx context.Context, request ListAccountsRequestObject) (ListAccountsResponseObject, error)
 	// ListApis List commands
 	// (GET /client/api/listApis)
 	ListApis(ctx context.Context, request ListApisRequestObject) (ListApisResponseObject, error)
 	// ListAsyncJobs List unfinished jobs
 	// (GET /client/api/listAsyncJobs)
 	ListAsyncJobs(ctx context.Context, request ListAsyncJobsRequestObject) (ListAsyncJobsResponseObject, error)
+	// ListCapabilities List capabilities
+	// (GET /client/api/listCapabilities)
+	ListCapabilities(ctx context.Context, request ListCapabilitiesRequestObject) (ListCapabilitiesResponseObject, error)
+	// ListConfigurations List settings
+	// (GET /client/api/listConfigurations)
+	ListConfigurations(ctx context.Context, request ListConfigurationsRequestObject) (ListConfigurationsResponseObject, error)
 	// ListEventTypes List types of events
 	// (GET /client/api/listEventTypes)
 	ListEventTypes(ctx context.Context, request ListEventTypesRequestObject) (ListEventTypesResponseObject, error)
@@ -6533,18 +8210,30 @@ type StrictServerInterface interface {
 	// ListNetworks List networks
 	// (GET /client/api/listNetworks)
 	ListNetworks(ctx context.Context, request ListNetworksRequestObject) (ListNetworksResponseObject, error)
+	// ListProjects List projects
+	// (GET /client/api/listProjects)
+	ListProjects(ctx context.Context, request ListProjectsRequestObject) (ListProjectsResponseObject, error)
 	// ListServiceOfferings List service offerings
 	// (GET /client/api/listServiceOfferings)
 	ListServiceOfferings(ctx context.Context, request ListServiceOfferingsRequestObject) (ListServiceOfferingsResponseObject, error)
 	// ListTemplates List templates
 	// (GET /client/api/listTemplates)
 	ListTemplates(ctx context.Context, request ListTemplatesRequestObject) (ListTemplatesResponseObject, error)
+	// ListUsers List users
+	// (GET /client/api/listUsers)
+	ListUsers(ctx context.Context, request ListUsersRequestObject) (ListUsersResponseObject, error)
 	// ListVirtualMachines List VMs
 	// (GET /client/api/listVirtualMachines)
 	ListVirtualMachines(ctx context.Context, request ListVirtualMachinesRequestObject) (ListVirtualMachinesResponseObject, error)
 	// ListZones List zones
 	// (GET /client/api/listZones)
 	ListZones(ctx context.Context, request ListZonesRequestObject) (ListZonesResponseObject, error)
+	// Login Log in
+	// (POST /client/api/login)
+	Login(ctx context.Context, request LoginRequestObject) (LoginResponseObject, error)
+	// Logout Log out
+	// (POST /client/api/logout)
+	Logout(ctx context.Context, request LogoutRequestObject) (LogoutResponseObject, error)
 	// QueryAsyncJobResult What a job has come to
 	// (GET /client/api/queryAsyncJobResult)
 	QueryAsyncJobResult(ctx context.Context, request QueryAsyncJobResultRequestObject) (QueryAsyncJobResultResponseObject, error)
@@ -6566,6 +8255,9 @@ type StrictServerInterface interface {
 	// StopVirtualMachine Stop a VM
 	// (POST /client/api/stopVirtualMachine)
 	StopVirtualMachine(ctx context.Context, request StopVirtualMachineRequestObject) (StopVirtualMachineResponseObject, error)
+	// UpdateConfiguration Change a setting
+	// (POST /client/api/updateConfiguration)
+	UpdateConfiguration(ctx context.Context, request UpdateConfigurationRequestObject) (UpdateConfigurationResponseObject, error)
 	// UpdateKubernetesSupportedVersion Enable or disable a Kubernetes version
 	// (POST /client/api/updateKubernetesSupportedVersion)
 	UpdateKubernetesSupportedVersion(ctx context.Context, request UpdateKubernetesSupportedVersionRequestObject) (UpdateKubernetesSupportedVersionResponseObject, error)
@@ -6795,6 +8487,32 @@ func (sh *strictHandler) GetKubernetesClusterConfig(w http.ResponseWriter, r *ht
 	}
 }
 
+// ListAccounts operation middleware
+func (sh *strictHandler) ListAccounts(w http.ResponseWriter, r *http.Request, params ListAccountsParams) {
+	var request ListAccountsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListAccounts(ctx, request.(ListAccountsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListAccounts")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListAccountsResponseObject); ok {
+		if err := validResponse.VisitListAccountsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // ListApis operation middleware
 func (sh *strictHandler) ListApis(w http.ResponseWriter, r *http.Request, params ListApisParams) {
 	var request ListApisRequestObject
@@ -6840,6 +8558,56 @@ func (sh *strictHandler) ListAsyncJobs(w http.ResponseWriter, r *http.Request, p
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(ListAsyncJobsResponseObject); ok {
 		if err := validResponse.VisitListAsyncJobsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListCapabilities operation middleware
+func (sh *strictHandler) ListCapabilities(w http.ResponseWriter, r *http.Request) {
+	var request ListCapabilitiesRequestObject
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListCapabilities(ctx, request.(ListCapabilitiesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListCapabilities")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListCapabilitiesResponseObject); ok {
+		if err := validResponse.VisitListCapabilitiesResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListConfigurations operation middleware
+func (sh *strictHandler) ListConfigurations(w http.ResponseWriter, r *http.Request, params ListConfigurationsParams) {
+	var request ListConfigurationsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListConfigurations(ctx, request.(ListConfigurationsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListConfigurations")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListConfigurationsResponseObject); ok {
+		if err := validResponse.VisitListConfigurationsResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
@@ -6975,6 +8743,32 @@ func (sh *strictHandler) ListNetworks(w http.ResponseWriter, r *http.Request, pa
 	}
 }
 
+// ListProjects operation middleware
+func (sh *strictHandler) ListProjects(w http.ResponseWriter, r *http.Request, params ListProjectsParams) {
+	var request ListProjectsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListProjects(ctx, request.(ListProjectsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListProjects")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListProjectsResponseObject); ok {
+		if err := validResponse.VisitListProjectsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // ListServiceOfferings operation middleware
 func (sh *strictHandler) ListServiceOfferings(w http.ResponseWriter, r *http.Request, params ListServiceOfferingsParams) {
 	var request ListServiceOfferingsRequestObject
@@ -7027,6 +8821,32 @@ func (sh *strictHandler) ListTemplates(w http.ResponseWriter, r *http.Request, p
 	}
 }
 
+// ListUsers operation middleware
+func (sh *strictHandler) ListUsers(w http.ResponseWriter, r *http.Request, params ListUsersParams) {
+	var request ListUsersRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListUsers(ctx, request.(ListUsersRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListUsers")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListUsersResponseObject); ok {
+		if err := validResponse.VisitListUsersResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // ListVirtualMachines operation middleware
 func (sh *strictHandler) ListVirtualMachines(w http.ResponseWriter, r *http.Request, params ListVirtualMachinesParams) {
 	var request ListVirtualMachinesRequestObject
@@ -7072,6 +8892,56 @@ func (sh *strictHandler) ListZones(w http.ResponseWriter, r *http.Request, param
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(ListZonesResponseObject); ok {
 		if err := validResponse.VisitListZonesResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// Login operation middleware
+func (sh *strictHandler) Login(w http.ResponseWriter, r *http.Request, params LoginParams) {
+	var request LoginRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.Login(ctx, request.(LoginRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "Login")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(LoginResponseObject); ok {
+		if err := validResponse.VisitLoginResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// Logout operation middleware
+func (sh *strictHandler) Logout(w http.ResponseWriter, r *http.Request) {
+	var request LogoutRequestObject
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.Logout(ctx, request.(LogoutRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "Logout")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(LogoutResponseObject); ok {
+		if err := validResponse.VisitLogoutResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
@@ -7261,6 +9131,32 @@ func (sh *strictHandler) StopVirtualMachine(w http.ResponseWriter, r *http.Reque
 	}
 }
 
+// UpdateConfiguration operation middleware
+func (sh *strictHandler) UpdateConfiguration(w http.ResponseWriter, r *http.Request, params UpdateConfigurationParams) {
+	var request UpdateConfigurationRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.UpdateConfiguration(ctx, request.(UpdateConfigurationRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UpdateConfiguration")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(UpdateConfigurationResponseObject); ok {
+		if err := validResponse.VisitUpdateConfigurationResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // UpdateKubernetesSupportedVersion operation middleware
 func (sh *strictHandler) UpdateKubernetesSupportedVersion(w http.ResponseWriter, r *http.Request, params UpdateKubernetesSupportedVersionParams) {
 	var request UpdateKubernetesSupportedVersionRequestObject
@@ -7318,302 +9214,367 @@ func (sh *strictHandler) UpgradeKubernetesCluster(w http.ResponseWriter, r *http
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L2Ljts4ljD8KoT/BfqykiP5bhcaP6orNT0107lMqjr9zXbyIZRIldUli15RqorTCLBPsw+2T/KBh6Su",
-	"lCy7nHR6p4EAKdsSeXh4eG48l98GPttsWUzjlA9Wvw3oe7zZRhT+9qOMpzSBv3m22eBkN1gNWEyR+mVg",
-	"De5xlFHxQBTy9C7zaBLTlHL9akL5lsUcnvBZFqeDlWsNGs8NVr/8NsC+emKAySaMB9YAc878EKeUxDR9",
-	"YMldjDd0sBoQumG2+ko8lqWM+zgK41saYy+iZLAKcMSppZeQ7rbivYuIZeQZjvEtJQNr4LM4TVgUMyLW",
-	"O7YG/jaLs40n4Bm4jngioWL2wWowckYz23VtZ37jLlZjZ+U4/+44DjzEw/q0hHI/CbdpyOLBanCu8YVS",
-	"htJkh9J1GN9yxMQaCdvgUDz16sWLm/xzCHP6IzryxtieY5fYEzxZ2gvsENsNHH/sO8GSjNz8jS1O18Uo",
-	"NCZbFgIy12m65asnT9zlaOgMR0PXWc0mk/ET8VTqE7V6xxqsMcdxzFIswOb5WgAUb7b0JsQb23TpEXtK",
-	"KLbx0vNtOh27M2cyGuPFfGANwi0mJKGcCwTm85V/kAtzZt5sggN7sViM7OlstLAXwXRuk4XvBtTBzmRB",
-	"B2UyuacJD5nEyjKYBPNxsLC96XJuT5dkZi/Gs5lNRtNp4E4W4wmemF5WtHPvDsfjocDbBos9KXZ/QzcM",
-	"KNx1RhMBdInaxCdJbwoGdzEi2LPdxci3p5Qu7QWd+PZsQaajYDzCi/F4YA04Te5Dn7IgoEkY38Krs2CO",
-	"p8HMt+cz4tpT7E7txdif2kt/5DreyF06c9p8VYHCNziKxK/hBzpYjawBT3EqfniVxXEY3w6sQUo32win",
-	"VMJJZj4l2LXni7lA9GRpe3g+syczvJhg4i7IeFp6R83y9xx1SGBHnPIwSTMcbbC/DmOBLuNx7XVaCI1o",
-	"SrcJS6kvz4c+MyHfRnhXOeKMUNtd4rE/JYvAGZ/kuKyxPK35xC10v95txR5wJrjBdbjJIpwywfJgsvFk",
-	"ugy8qWcH3mhpT8eE2MsZmdrecu54sxGmM29cPxDO0B06Q1cAEXIiVhr6OIp2gndVIAq5Ppnlr94LasVR",
-	"5euCysXXitLFXJrII8zTbEvM+7JcjZd6X/bgPQ592HVCBVkCCsRb9H2aYLL2t0wxu1/eWoNbnNIHvNNL",
-	"Hk2nw9F0ojFHpq4z9ahnT6k7sqfL2cz2ZmPfnvmzqeN7eO6QoBtzNMBZlA5WaZJRcYz94klntHLclePo",
-	"f548uBvM78TyAZLp0Bk6xx3oTjHEqc9igpNduJV4SBMcBKGvhM8PGeWpOGzy4xVnEezKx7emY5xxmkjI",
-	"8Mxf4Am1J55L7Qlxsb0Ixgt7jCfBNBDcxB2p5xVY+jjeb9RU/h1X5/gDi+Xezb0lppPlwvYJpfaUTIm9",
-	"nJKF7ZGpP1oGruf5I/W8GlX86QKwJxjk48ePsHGKm9TVC8VukHqirmbUuJFZx6g+1MaxCoE/gk98S8VB",
-	"GTmO80fhZybx/wfgcb0ZkxbLI2ey+JNN/b5s6pPpM59HjflimepHYIhbnOAN1RZXzq1+q5kT4l3EApSu",
-	"KVIPoYc14xQllLMs8SkXhobglGcIxyxdC8tjjWN4Q5xGmnzFUchRwBKUMJYiWB0XZCsm+M+MJrtCJdCA",
-	"WAPur+kGC4gUEngqNnMggPcznrLN35h39bQJ8tVTAUAKAPzKPDF3ytAa31MLYfTTT1dPURijiD3QBPmY",
-	"U/l0zODhNeZnSIiFkKMNJhSFAYpokCKWpS0gS2B+ZV5I9oAtuacJZgHr1VONaPlcO55ZHO2q+GUPMaLv",
-	"Q55ytKYJbYE05/dlMP8tocFgNfj/nhS2+RP5K3/yigY0obFPAfyQv6J+lvDwnjZXgH2fblNK0EOYrlmW",
-	"IhoE1E/PBJwJoFNgVUkgM3ghT/LxDYj0GIsojgGUO7p7YAlpgrHFSarRKIY9A7r7lXkclX/yN8SCX+i9",
-	"WLD4ujSOhcSUiCUoovc0agFXw9C952LHzqOoCamYHZdOhIUe1lQeH7nPAGix+ywQwCa7/BjimKCYpQU1",
-	"sIc2zIrhFPPrwqrgMS8U05ROGRanVLIFvN1GoQ8i/cmvXKzgt9JgYUo3fB81PS8NP/iYc32cJHg3AKZU",
-	"xZBi40jzcXT1lCNvBwwWdshCWLJb/QT/xXk7FF98J+QPTd5kjjOaNZ7QH767enomRws5Ug4aC8lXxe4L",
-	"w2iIrlLE7mmShIRy1JRKZoxX5hxYg/e2H7GM8BT7d3ZCI6WKiI25lkO+aHuah+IArgaT4cgdOgPg3beG",
-	"EyiVS03h4hkLBQnbIPcMhSmKKSUcvgaD3gw2jNyXO7yAmXF0Faf0liaDjwq0a3AY1MFL2AMQMVag4RRt",
-	"GE/R1HEsgWzbhQOJoyhnIeLBGuwdcKtlPQL2hP1K/XQ/f1YPtjNoyfNwQoVYUU9LzmzBsbVdtKE45kge",
-	"SuOK5FtHM2ue4iS9FNzNtJ5Wbg1ey2tBd0qqZLwN5zAD8M8akAFLNlhYPmGcziaFehfmuP5oDbQhBVzj",
-	"FQ0yTkkPlqNcxpL74Ig2vLsVA43TJGGJD06M5XK5tAalLyZjV31O6XsB7k9gxohdpO+pn6UUnb+8Qj7b",
-	"bMSemadDJIM3NiHngkXlahUCpGRZSH4MeSqUX9iVXjt5KYA6j/mDRlZ1827WFAklNgO9ShBkvqoVmjgu",
-	"8hNKxLbgiIuTxcPbGKeZIL6JM0Ubmq4ZsdBk7KAN3iK+i1P8Xnx2S+CzBGXxXSxI4Oqp+HGUf9YYYQnI",
-	"H3Fq03XItWCy0NQZC8InOMWeULAEDOssTQWCCHuILTQdO1KagXcaUWGloenYFa8J2uR8iMQy7+hOr1HN",
-	"+hVHeotBwAPvgPXnO18gGojrXNG6+HubsC1N0lCSndTZ9hx2oRWChujjJAkpV2L5P4XporTCptQXv4eJ",
-	"mPMXNcvb/DHmiYMt+LiG7AJs/yZ8+4GL6UPpfqQGh/WZFgiUvn+V1+IANYGBF2EXBS9CJNklWfydsGPV",
-	"3+A9f/+yhBnXGmzCuPZNFXXq1T0H7Wmye5XFnxZTTXwQUliL19l2KxgQeS3dqerUN0gBE1LwHq5fUj7Y",
-	"Ms/rFHoxLWZWEzZ2s99Mxo3ehhfykDbhr6C1juUHba5pzkIY5SZ6Djnmu9g3jSBV51CoxQKDXFITRtou",
-	"q6u7WoyZdrxs9CqQTNAAs+TmIQrzujlQL2X5fBu+1GM0lWWxZUqHrM8uTXA1G5f0ehveUwCCw8pgxyzE",
-	"qYBSaAHeTr5gRHqZupoLDUIaEVgk7GIoJ+MHLPMvYgTTEpXia5q1UFOQoky5UC9h2e1agLGXa8H2V0Vr",
-	"QWD55paW303y3HBmt6EZ+nxzgDTCQrPtiTF9ygw4a3Pj5LZBMXcMujZozmcIe5yCa4fGhcUeM/CHN9Q3",
-	"MyLkPh5x8sMUcbwz0l6/Mwo0eBjphqlUbyX5noJa5WfTPOKXFZJQWUih0UIREx8VQ7KEtkQtsB8sUMtY",
-	"kis6Cs09KRoeqhJ2C+kWDOa0uxbR+DZdN9+7BT2Hp0g+IK1B9VqTzPrufs5qzRTQwiarDBL8LXpZYnB+",
-	"AHvUO9AhlDYZT5FHkThkRmF0Yl63nxyFZWLlRClpMSfNnCgr5Cgo9BFEWHrOSI+C8f6NeQY+2uacrlNC",
-	"4TxuoEP9tF/H0941QDHmd5SAgWNGsr8hnRweHFRlKCvmtR9hzrtGZ8LUVdTbqcaKjflYukPs93hx/dcL",
-	"JV/xwn3bgLV8MWjWh+R57zteX3287d2YpziWl3LdY0gDtH5hgD2WaUe72KDXz8CHvGc285kDtnIXCoM5",
-	"yKc7cqZtwnxp+ht8OtED3nHkGFnpr8xLKIcrwm7i+BvzXskHy29Jj0l9Rgc9rMOICgYXchTGaJuw24Ry",
-	"Dk4u0CWElMh8n1JCiTT79dcBDiNKuoE1I1TyjJqugpF8xQJngtJnWrDYhkGnvAYLuWXQRwXAG/w+3GQb",
-	"uMbfhLH82zEtZAPhfxuBYJrcy/vAbnKUz0l6DLlyRAmSCdOSkiaQHstbKtMSN5Rzo4tYSzhhX4HFjYVA",
-	"CFgieD/CKApjWtUFwxStMUc0JpSgr1mWIPo+pbGQQt+YpuYp3baYRPCTWKeYcxsJ8RLGiCVESBxBMCm4",
-	"U2HpWUyYlMcPmCOP3mZxhXB4A8oY9klipQlnL+3ub8y7TunWpNzpy9zuzRNP9REcdYs7l01W6f6zdFlX",
-	"Yq45KFL41JlC/cgWMkGz1PIB6BLDJntG/PSr+qmJB7hkO8qi0ZL/GHtGznpaW6YI8b1Y49h0kNbsQRr1",
-	"0vemfOU6Npgm6IFlEZEan9jMKiLzCN4OjTHJYm7UFDf4PTdesCi2hArcqJssGXVq5E9h3DKWZGv9x6qR",
-	"tF5hg8KswXv7ltniS5vfhVubqYsYG0KIhSkCMTsfrcGFEKmRJo42x5gPT2nS7OsJu87AydyAu2U000G5",
-	"kFt/weIgvDWfiLvMoz78Lk2dwlNbWwM8Q3CK940DCuU/z5/9eKaELqd+Qo1ybj+76nAc9/SNtQ1gchAr",
-	"w6C01r1Ybd1z+ZCfo75rq6v71NjwylBGiOCnLKF5yForWPpJrp98NDm2j2gEFXh94eJVS2+FFx7vvEHr",
-	"ZNvV24sG7HtGNy3gqboGqSm2KA03VChja0H+beF7oE78dHMBzrs0pYl49/++eUN+m3y0xX8j/d+N/G9V",
-	"+e+Xf38rRvm3BjXXruPVj0QZUU8hJLM3zmUE56Nx3sD2vnGN2K6B3vcuoj7XsdcRvRdz0C2EutMx675Y",
-	"XuPmlzZSTPtsA5e4MXsYop/Fc0WEldh4dBezB27lFJgwtgHlLqYP6PUzbsn4tkyYeFmKvF3JOm24MvK7",
-	"SLPohxsLDRdOkp1g9GAigj4Ts9SS0CU0yDiOwAmHNiyhRm2hlK60dzsaas9HayDs1lY7gpdgJexMAAfm",
-	"LUAqFDIhoBjCUUIx2RnljFAnUpbQDbtvEzjiEalV50qVfJ5Yyvub8FRs3y2Tf/fVO3+k+D6Mb58LRbmu",
-	"eio9RYU6PAetB6gUkN4jFAMe+9iIRW2zjWqhTpUF+3I3eq5KxxEVe9ixsCLo6KNO9NkjqcIPtBi5r7X3",
-	"K/MKY+9MGXoQmxTT96ktA7oYSqjPEmLD7uJIHksVpJfosC9lGCsKKCOlxQWax5c1jC55Eh+jokKghkGw",
-	"luNO6sipuAC1Wwiezy0XseaJ4xpV9o6RBdr/enPzEuXGYMvrMt7FfKg5ekhY2R9f4LMIZmm9wIXhS24t",
-	"5ZOim226yyNT9YZ13jgYZzeHWDZEQOfG56so47KMGJNQKUfkyNv4UNLEy8oa9gb1DBrBPCyWUS5A2DQm",
-	"4EfLBVy/0IcmuPcqhOoAR3rF8c0eYp7fh+jtNPrVE38d3psEmtp6OCpG0XSot3rvjdQab7c0pqTdP937",
-	"CqGHr/vL9Jvvhwoi9sy3dvfUEKd89fwvLyz08/mr54gl6PLVqxevWoIhaJ/7FZgeXftrSrKIkkZoDQkJ",
-	"ClMLhYFShUjYdrULUZfdM9ZJGMYtfUY43pVuAGSoWUK7JtxjGuc3CXLYNSbiU9zwV4JqtKEeIzvwWH/F",
-	"uyY1O8IbVofYodcyF+1Zns5m8NEazSxpxxGr2BwLXUOMJ4T6XeS3Ub1vGwENEEm/h/SK3Jd957NwsWpC",
-	"YQniO57STT83RD5VfkepY/yrd5Udjti6R7ZwsUrMlrji2zbmfKMQVmXQ7TjogUbTRWzn/Nzkwtjjbk3h",
-	"PaNmIYbtpoPecRYFikzS3LyiY1ajsz+Odh+rZZuXXOSWHOwSlwK81+J/oGmDD3S7z25ps3iG9DT1tdxN",
-	"09Tpr8csJuos7h/btUyVqKXt9trFWOM2cojO1eWdePMrLm+0tO4HV0+59mfpJDb92Hvsp9EOKTWtqZCN",
-	"9seidqjsSkmajp3DtfWd6Ra14KmGuifdm9qgIpAVyjPZJPAko7kwe8BCJ4nNel49Obobipr4apL8AeaZ",
-	"vtBrnAC4zuyrePYTTMLebRG2yQFabotsFsi1kJ8lQslCX4cpwn7KrfwO9xsLbWlMIJZHkoQUjHfhdksJ",
-	"vABMLEVyJAg3ys+SfOMbcU7EMnJdSDyLmHiyZoULbianQ/gWhzHyaMASqkLS36eIxb0jheSKTaygSZAG",
-	"13Ap8bbteuVAs2fP1UhLnaCedyVfcVRkRzfHNhQXanMUdl4/tt4eVmoUGV0TqmQRKPuqCkhRxcgQo1Qu",
-	"a9QVdgrPddxFqifK+d57rq/KQ34FGKi70UDdT9d0B+m/ZqpszNw3Lnzv7Ma5iiIQphnuL17+xJskI33M",
-	"sUoXaw56mCVdriHVRV2lwMOL6ytEkvCegnOH0G3EdtQcVt9pp0N2c/FNj5vIvoY7e4gBVY832/uO1M9o",
-	"3z9aUT6rPtZPr35s0kKJ4Z2/vDIOmPok3PIuR1VzSdUs6syLQh+pGhI0p0gxsqR4C3k7dPV0BYqxysMt",
-	"fgbViZVjiVSa4etnpcN/uEAv1RBrZzU6brcErVm5Sn3Sn9sUgz2G1ZTn7Mdn9s1rmqVegOVg19yjYgdK",
-	"VUqMh0PS1tVLTV6HDLkfsGOGv6O7LQ5bWPL19V/BQSueAD0oYre3EJEXQ4k9fUXVrYOXisr1Qmz1oOta",
-	"W32mOFQd6TdNpX5dIyAzIjTJh6+oBOaoyKMimNS1YulC0zi4quBjQoD8zShexW4++75LyB4ZK9UP6kfG",
-	"21QK9/Slrw491FB7p++oqhKRmT+qaNIW5mgs29OfkNtmNk5l3EnzDlpIV8MTgAtK8aOMtIQut9hvqUrZ",
-	"7rOV5WpEe2LX1ZOF01mSnMdYCterXcP3Q+9RUzQqOJpmEYeuSZOKafRyktVdBc3oUbmN/cm4vO2PEfPV",
-	"efthev/cppl0Pai+x/NDC8RFnaj+B+5DHyu/HPungC3NVmZcbab1Qb74spyqWadl9VFxgMJjX9hluQhp",
-	"0rHRQK/YU1UDu3w1UNPJHhN10PCLHOP61kWTH+X8NvoYDdlQ+VxHuMKNbsn9bvFmonu386iSWpcD7OMY",
-	"DnozZPcwk3v/Ee2nhoWc7R/q6vqFzH4PU468MMZJ2JZOz/qd+UNGbJGAr9pCwDZh3MspIvMqpHkp6wHh",
-	"FEUUlwsIVkPbe6iCoPUdOnQ/nPXbUE43OE5D/76NSAEBijbDlNMoKOIQ88K7fa94LyWbQixBT0OuWVbz",
-	"bRlvyWvBg20Bi7oUjj4sCFd8kSoGTFYnM2S+qsnW+KA5NtLfjGO4mil74wyzdMik+gboM1acjhJVV6A1",
-	"46kQKRXCLhNkIRbe9mFcx3B3tZpTcfd6AG4nmT6WzeeFSfqw+XIMZzOkLMFh3J1nw9GWEV5ElkJUodC4",
-	"4HItTHi6gmsTddPF6+WC5TVJC2l3s2rDaMelYvQcqI9p0muortOkaF9j3kTgP4Y8Pd+GvO16GooVbkPe",
-	"O4y8VIOjDltjrFaAdNpbJ1Q6Aa43aHkynRGwxnBt0BUhG13g5REYveErhYKYADQM2AnhfugOg6wDqv0Q",
-	"NbXkLui6u4kcpJ+aoe6YYP8K6pkZPZdSZ9tHrCmXQd1rap+pbXHPpYXXuRJlBfYGW49pBLYxWBtk9Xqc",
-	"XRDWo/t7J3zVa36aIG4dvA3yG+Ws6QRZe3R6w5qPagSyOVwbdFV3TSeMHUX3+zuEzPC2Dd0G9X+wPbB+",
-	"YAdACKMZ4aoOY4LmGd5exqk0aHrf6zVGeX51YbKE1emAEjBJgP2mxVtUue8uPCufM15+1Qvjt9xLQbaA",
-	"IbOjLcC/VF3fpNyoH7V60+H23m9aC+wdduUlpiwuo8w2c169vyMfXFXBfP2s5OmuQFNJEfc74Xl2ftEF",
-	"UN4cwKh0yh97YLPXlUS/MfrpwJ0XGqU+BCcju0ozg/qotd4G+2Kl894H/dTtkte06itVjscyaGUSs4pz",
-	"XMVK83iaeJCSsI9OLQlbijRFZuSctxd28hKGiY95Kt3A5vdfR9joffFxnHEasERGtLSSRppkLTksIWlx",
-	"WlViJwR1VkIfjo7d0Y1ein04DGD1vjmmVF74vIdkSr5mDx21qbrCcv64oTidcqQUTyD2Uz/7+8RfdEmx",
-	"dnmyf2K+FQo8T41B7T1eV6kYh7/az6naLSp6S638cLbk3KQ4Sdvr+u1di1LcTyhp+Jb6YbALtwmOb+kx",
-	"JNXi/bnabCMoUEWJCp8vfK0yij5Mz2RJrfMoYj5uSQDiaUL9NSXRiGdeTI8hns8jTftcmQoSedxFafsI",
-	"Hc6zMm9uEeRaQhaeNpP8U3Kp4GfF6TBfwh6V7FQXng3hVNU7ct5Q4zLNA9ckdwN9Nbhscew6FJdjfOna",
-	"cfAoX3qrwC5xteMc51ol6+Uur7RgOT4+9EF2TFJtWNAtTbngHv66EbNwhmQ9alUmGgs03cZMbnMt+c2Y",
-	"IZPPYqzL0vPGnJWWvK/6XmfERe8525CvnSmfBPnaF/NlID0tLbVPFNNpkV0rg3FEb4U+4Tc9c4P6jNRa",
-	"0qGc+lkqhnJLU53/qv0BQl3PqQO4ScwUKeQ9lG5pj9RReYtayCYTRzU2E2igufsO8cALwRqYHWMbAVbU",
-	"871SOZo9sA4gbj2YrliV97whOKV2Gm4edXTq3YkKULVIOWKwH5lkgPva8xwxdNF6qMG+zNWzoJjHYybi",
-	"vbuOldoimUvh9Jn/HxlNdvo2T+antvmEoUtSqYJgFqWHXhc2KL1rTBOpA7h769XBqIfXqpMvmA5ky4Am",
-	"CI+jmPKLp6AAOZ6u6NSSbVykDqswAQ608/lyfKHckWyQtY9z96xocwDlQ9ee3uXt9vfk6lMQTnYKqq9t",
-	"z9gmKqtdsxmU//bIs1IwzcXLn5oFhyOK77UsZlsam5Ma8y7P9eHha1kWVIwPkWh//XDkLIdW0gF1IeP0",
-	"CCv9VA7Ez+Aj66N2hVy2bw0/7KnHqzYCIx5+oLAVZ5Uw0ZilKONQfSBd0/jU7rGQ3zPBdaNj9iwKN2Hq",
-	"b7PjdrwtjLIcQnkc3Z5Oe4bfTBGEe1e3Tdh9CKlZ8W1b9RKzs7jFo3bup7KBreEFluDbllo+fI2T3rc/",
-	"Jn9RuQpNMY9hgTWir3hmSqyhQGqVgCq0WPih9sW3N7nxMb6Yoj7iY5wxtcCKlluMYqojvDJ1ydPLO6NU",
-	"K0rO8+jZ1uLHj0rR/EPUEC8WWkxSgP62C38XWHZcPj3mWihUyDoWpC18TgCB2xPi85+LyG6BoiEEURrz",
-	"qzb713BoFGcBo15kJ4bNAbenwHDPi6BKoHepDB0jncnhEO0LofTGnZKFapvMWXZbVY59SGVAPoul+26F",
-	"bpKMWugvQsYglqCfZJ9U4851xU8bslHUjELrjWha0Md9e+j/pyAOXbu9dCJhGo0whfdOinn97NPQywlW",
-	"CxH+OE2xv95XE0Mnv0BKTMhR/lb/O02xoWvGZZ+xAxQL8Z6WtgfU2y/tmX67vNqOPTM69HBFNLXmetnF",
-	"czp1J6HlwiH9pKhBIJqahGBTg/2cJyOK/XXBZaFalWzQAsfrYGBAuhjAaHfhlk42uNYlqvnBMxtLVcOZ",
-	"b8lyUlGOqrrs+5AfvtrXz/aW1PVlyrziyfebUqIkTVooLC8j/fgs7CqBQlJy0w7g0pNi5Popa3tB54Xs",
-	"11Z0LjR7nLclxUna39sinj59L4E9wxr3U7xSDb/tBLoahXsaiFvGNIPLtgdgmW0/BZK7Rm0Dui+K2fbk",
-	"GG4d0ghrUTawBtpj6wnW4VLjmYAo37X2jFZsqyR7eI2thHEuo72/uBi9Vy9e3JieD1ji33XDu1L+aGh+",
-	"oS8ZtRvMuBh929QA4vznT+IWXO+2wvTmzKCf5Dcix+mRrRfVMuhuF+NNKEThTgg+7B3lqgs5hOH66dHv",
-	"BxSnWVfcWivdhVwWTzrmzRbDSavOr5/JXHpP6CRE9X4I00dEAnZtxhZz/sAS0lrlbn+0HF/f0d2+91vx",
-	"0dZg8il7iCOGSV5MW1bX1Hc8LRnyeqlmx+H1P69vLp+dxHGotzFfQIkmKqRVp9M2+m9uRR21FU6Zs6Cc",
-	"bVTOcw0TzbC1fm7IIp/piPLX+t1H+R+7I2NKcxzheMyFXi+P409bgo9pAZXBe49vAWUMIml07Og72Vvj",
-	"Cm8TTPrfYGby+dMrfHsHNkFfK3FkSNxqOjc+QWLGEdek0E+2qBXULKVzwsvSY+Y69MpUcOttwlLqd+au",
-	"7b043dc+Qmp1//sroR68eWUdUUqPY7TDT6leikUWv6sq2rKTK2Lxp/NddtfbrFbChH7P0DCtLZXxdIqs",
-	"qra1L60RGyq2qobofWnjiAA+UGDAn7QXRvAXEkKJrvepEyRAi2VZysPPAbGqUsoPLlN6IGim2qICR613",
-	"F+33Fr23UjYAj5mMYRVkYOxQhHkqlYHejPug4IUj5EgPF7+lorPDGEXsAWoYcarzecsJIzUvsfFyzGSd",
-	"lXJfi/zt3s5lwQdMGUeHlACFq4lG5P/RDP7gQqCnnr9nEc8ezPmIYp6K4+R28iMWcmStzxNCcGjj/A4l",
-	"9JgmUR3D3W/M9rR/x9tO35eeOdbI5lLYr3S9MmV4FS6AMostB/cojcucPlax0ds8AQ0VOt8CydZOWiKz",
-	"XgnkiApq1bP9OIO/2QLHUD2tMeER1v++krgmH8B/sNjkIpfZnmInOmsJ/k6xnW2HTAAdqQC4491//dhM",
-	"GwxKFreUMiD3OPZbkmipnyVhurtNWLblx4Pf0t2FJYdxlToJVFeWZ6iaoTZvRS8HXX5tcuCRhRI6jzqn",
-	"H1jb6VRjH3Ek4Xj1OIil/b8Wr8pFe5ibVL7zl1eg7QutmVM/oSl8/JplCdyTx0IL/0ZsDgwlyAMGymdd",
-	"p+lWFkK/jcGpayCzbfh3PYV+ykKa50Y7WRE2/0l5774by4Zq77dhIpVQMRZkhmjKWpVmLfACsw0+CjyE",
-	"cWC4kb8Bf0KSil0432K/0qHmK+iGIoU+xB1wQ2coPnwTv4lLbW1UMXqkW7CshHojawlCg05BOpi/id/9",
-	"cHmDnvhRSOP0Cd6G/7966DtuzI54kznOaBaS7/7nv/5b/s3DD/S7sfxbO/y++5WzWH4lF19+XOFHfPUO",
-	"cvxA+RTMx9u9iQOWbNDLF9c3Q/RXQdMQ4FIGfA39oIRtrT0wqgSrhd6V1vFETDf21Zvwgb47Q9pzI1NH",
-	"MXhKwfplwzexQIWYRkwPv3ssXSPdTrvUKUyNKofb0HTNiAJM2T4yCBkn0F0PtuZb9O2313rt3367UpAk",
-	"eEMhzl63kXmXI+idhTj4gpG3U9YW5uid+Ou7exxl9B36lYWx/P2dxO47C8FP/E2M0JYmPo1Tm8Y+I5RY",
-	"sm992VQ7Q399dn5hX//13JUkL4PS9aE7Q99jTmeToey9/b04Z/CcGP3d+curv1/+c3V9efHq8ubvl/98",
-	"Bx4Pjaww5inFBGCuHN2hxMVzvKH8228hcLHAgkD6Bqf+GkZAON4pOHGpBa1q9wYFE4EmVAawGvkZ3oqB",
-	"xVCKytE7ofbmUc+/OG+H4ovvZBCOxFzjCf0B6HSIvv32x5CnxcDSrQO4B2rganbpfNfP/e36xXOJ2XK3",
-	"xZRtbWjNKpBsyb3LSbW6Q5Jw9bl6N0Q/KwxkMhJTnB/ZgjyEPY9okCLoBhwLUkVxFkVD9BTuXCLG7lAU",
-	"3lH0buSMZrbr2s78xl2sxsvVePnvjuM479QqLt/jzTaiehl5/bMN0wxHm/4YrFOaFPRDNx4Fl9JLxtPb",
-	"hF7/40doZylp/Ez2Pg5h4yARbSfIgz3EAnwhrylXfil9OMVrGrt8F/vrhMUsE7AplOlnJQwYvYMJ3iFh",
-	"JcU+HaKXLIrQu/9sZjq+07W/h+g8n1z3gxAAFRahMo9lZV3IGoBYAbESyFOXLZ1TxjRmBAdWCXY4gttH",
-	"YASX+iAUMpcwP9tQwaPfVfIDEwWjIH3JV6TkFYcrJBTWqZ/5WnZuy/kkLmHqG+tN/K6RefhOM6uS1NAJ",
-	"2bg4lELBSMBw5kI1K4pTl+D5GqN3WSZQvsE7hCPOkEclCsF6iXGkYuW/sRprhFC8d3CcebGjsAniO0kk",
-	"ZYAAHfVxoO2jXlJFElbK33sJy27XMr1cYKo6CCabMLZZHO3ESpK7EjyC+SeMpQieEacdkkd8qi7OlPiX",
-	"0tseDR1hmiaR0kf46smTh4eHIYafhyy5faLe5U9+vLq4fH59Ce8I3SlMIyqNdcgVLEVWD1z5CNvSGG/D",
-	"wWowHjrDMdxFp2tQqsoSEBPSfv0JSijjqUmNFweqfwOBIbrKA2eEhAF9UmJX6cbDQSlR4IoIlagTNGi5",
-	"rkTCYPXL4XXjz/Iq98gdui5sBpUsDbA4nsJXRv2tUTS9sCHSJKNK78SGahYfrYYCXzKp1ICWxGJevWCN",
-	"+Rm6B2xVntJfCGx+xaX0k/1ZpKIPvenCIGf4LcvRxav7w9ynLcEZGglOuJFmV47ZkRmGWrX4vfgsxaE+",
-	"or/BGRo5k4URTGeyaIU0L2T/GDAly2xtL4FCfiZUGGijL04OlRoPXLroLv0FvQoGsnryhKgIm6H6Zeiz",
-	"zRNO02xr30uSHoactdCBYEWPIuXCR4GBJi0474XfII52LVPnbrVitt4p7SZRMVhBVVlVb7YBqL+m/h3P",
-	"NqUGH2eFWqrVbBoE0u9mglgPcdjB0ddqayYEGexpTgLpmm44je7Bbj8IFhIm1E/13psgKsWPmjbt4uVP",
-	"CJr2p9QXZsWhAIh3uxBR2ySQw4PVYDIcOUJavYUiWKC9goAaOY70eMS6EB/ebqNQOmOeCLsRag5o4odS",
-	"Qv2CcbrrseRREYNc93VvnMXKcVaOA7qvLAuzGkzIyHP9KbWdGZnbE0Im9tJ3R7ZDXW/mO/7IW+K8l8Zq",
-	"4PoOnuM5tceB49mTMZ7aC88b29MRneARdShxnVLLjdVAJTjZhQC0v1eMwb66flFuylH0lqm2khlVmsBI",
-	"flYd3dD+AwSf+kmNXjg6jX1RFJModTER34Afo99ZPu8S83lz/UYZKFk47CFvLlMk9rdNmJPYk1eqnAQA",
-	"mW2EDS51GqNKM7AGKb4VSkbpqnfwtkbThVqoMWBVFC0fxz6N8hInrZrVBTwnrBWUxUEYh1xw/bKmDjZE",
-	"1dV1hmpenZhJbUeppt9o/Su3l5TZc5Y3Qacx4W9iCNngsok59EL3WAYlclFuqFjicZUROLK0OSVjssH9",
-	"JCyAhzVDcsXCtJGmU6W3ehYTYTZgaZPm64TYDKnYPKj4ESLNwIT6LCGUKOtWLNKjNEYevc1iNaKwm4VR",
-	"GAgLAMc7XQcMh1GW0BXQS6mEFE7om1hmM/IUS1efsGTB0yoWWn0W8TSMIpSC3ZJQ2SpFvDhEN6WoCIFI",
-	"oXicRzSR9alULg2WzTDfxFqqrzGRa/AhFYjIdas4YVDsiewvf1aqSgnQPMDqxRiKZckyWBEVf2oALpOE",
-	"JdabGDSG3EBTw6uHxb5AZZc14xRFQhmGbSrvkPK/yX0TuIS+99JateRspWwhsT/sTSxsPE6psnjFJ0kO",
-	"UE8T/Bt6F2lMKCkVeZEUNRm7gA1BjTm9SYOqaiXUzlUPs6C4RamfqopGtQgW/my5pLZHsWdPfN+z8dz1",
-	"7dF4PHFndEm86bJFHIJroVOVOoVyU+qu8mgBKrFYKrGUS8w8Y0UztX6LuKhsSzcbBwIUR4vG5AR8XE4t",
-	"Ka/EuwFTbxtsmcVBeJsltEiOaGXNz/Ad5UUiZd6/k+tcQQR7BWfEQuJMw8nBdxRFLL6lCZwkediF9fz6",
-	"GfLoOlRGnArg+IojD/t3TXPYAGkPYs/HWKH7zVByC0v8CTlj6i+2hT8I5WnCdhYKORvKDFn5N6Hyb0jL",
-	"/5WFsVXK0Nd/A0NRHwR5WsjHW+yH6U7OQlP09TZL1cLDWAWTSZfZbXhPwWMPnulvkMqvGQYsuRUvytG5",
-	"tuLkpdE3lfOq19Rt5D7CunlQLDBlaI23WxqvYKcFrOL/1c3l/7mR224J9op3q6c/vTq/uXrxHH2tXQ/y",
-	"+yn/xkJbHIe+hfyI4uQMDCWNL2kx5fd6r58pGSTlTyA4qHhcIRXQqW8oC3QASDFDCYPETBNKANeH2S9r",
-	"9oA2QrKm4YZy3ZhBI+QMOZb07MGFY+FnBnGShpFcLSiTOaRui32lYjgK4FRBjcHKsXp6AYztJSuCtLYA",
-	"lLIzUBz2O00qieUn5eumjkrWQWGyj12bKm5w2mU1utM8Xmhpjmgs4nes4Gqw2XbhRdTd9iMF1jWcYl0o",
-	"Wsurgs0fbGoAl282jm23OeAFwV3BjHiGY3xLienQwG244LLi7BtkVMvMewRVS9/QoupFwdY2MtDw03D4",
-	"0qdOcIw+mNJIRzrNtCu3aDZeKkUvzQ4IVyuwMfeWmE6WC9snlNpTMiX2ckoWtkem/mgZuJ7nj/Z53D6t",
-	"ktrmgdvX/fcMPLXqQr1Glya6WAaTYD4OFrY3Xc7t6ZLM7MV4NrPJaDoN3MliPMGTFkwUPiE19yfl6Y1e",
-	"dnuRU4/sLZyqhXlauZnW1eckgy9wNAvmeBrMfHs+I649xe7UXoz9qb30R67jjdylM6etNx71cOi+GGrW",
-	"yO3GVLM1nGWeoOAoT+JSWXf5wh4hUoDeL0a8XLm8GcvUNGp0JPHVUw6BGbqeuKWLW+VJjq1xBpUn9Ifv",
-	"rp6eydFCrpv+WrpOiMocGKLnOjMdy7tabbtrqQ+1s5X/DO6yi1xiI18tQzPo3LybtsdKHl95P9mv6skZ",
-	"cmvqyr57JN3X/iDahNLQH7uAKjdYNkBlVmArzfePh2ibUNl3RDHoKowsIuq6uwSnKhkjYwwewrgtEG2D",
-	"BSN9DIhinwsQ7YRiOGKDjNMKMJ1b3kyA4mfIQV/DR5U/JuVheRu+6bEJOgnrMcs7hIyNXYoKeS45Nk5o",
-	"Ls4tFMZqn/Lr3kLqD9FVsURwm4UyLyFPquG52y+PrenWU8qt004r44r2o5133B2ZWjrBTO+YUVrLNLDj",
-	"rt1qkSwX11eIJOF9WcPSNboAnL3YlMELPg87L90OpqJSywM1v0ojq+pB0pWrXcDqTrjDWNURywdf07lL",
-	"I5yV/GmJQfYQG8CGb3AUQZCUCoHUN4xtV4p+0wNwoC4t8ztAEMrBjoemlDVy8KHZB+Y2Yb9SvxuLMqRD",
-	"MI6Y6Rd4146rZ04FcV58DMp3eDjCsS95N0br8HYd7RC+xyEkuxT8K0YYycK+mhWe5V7+Dtj1ZGIuPVWR",
-	"5XsQQfz06kcVqpaE95DbtcG3FCX0NuRpstNsVEaFEObf0UT/pnOGwOat/qSrerRek+fpnHd0m4LSV3D/",
-	"bRYJASYh4a30VgEFAjMOWDZkgAHw0nxqWz1uLBpm6gFRkVB1AFgab58KKj3+4OiolYvnV0i7lcBkqB69",
-	"mHZy2TisvHsSGWsQFqc1bvK+yj0MGxk3rm3yJq56HO4cSYSmOIwOtxTOr1G143IRfnsIk8E8DzYrELav",
-	"N8zBklxWyw/UvcVXXIaHkpDfCe74w/dWKVbWaWUnVQ7yFbzPFUmmaMMIXLN3mG9iVnjplNZRqdYD0zps",
-	"Q8lNsnjvsnSwoox8b1lGJcnyiEAjvT97XAkyKeNvzLt62udx8IVe3tM4Fc8/3qMNqlxn8R2IJxoHM+J4",
-	"05G9nPgLe0Lnnr0g06k9ww6dYtefeyNnYKl76NVg6rnBkoypPRthx54EC89e+uPAdgI3mAVOMMOuOzjA",
-	"RW728rb7yfX+F9EmPk5kkKM03k5w6QswFXES/YJ2ZGB8pYaDdlnXnerSzDrAqf40v7Js8aOrrshNL3rb",
-	"VAfFNuzxo3uzpTch3timS4/YU0KxjZeeb9Pp2J05k9EYL+YtJ/EzeI17XYHlRh1D6uZatYiXvq8YXSo9",
-	"suY3PqsrayyWhjd4TBiXQ6gs01vWalJRHGfb4+y+FnuqtCL6fpvFtzRfUR6vZWahOw0v7tCqYcRHAvxF",
-	"s095cDrZp2aJTjD3g3Hg2As8ndqTwPFt7GLHnuN5MA6WeISn0wNY4lPzkf1dWaKE6WiWqGvY7mOE/ZNG",
-	"jByxkjcS56ljaI17cMZjskK6bp2qKSCBg8cBndtzbzK3p0sc2IuFN7KniwkOvAVxXX/2JbBI843SH+qg",
-	"doVs6xPbKx7v+BPbP/K4eXSLMEYVFnnK03uqgORDz/ktbYphGRwhlnRr6nH+Q3ivchDF1kozT/qlVR5o",
-	"LDPjhLGOU5aghGJ/rV4pzLjSis9fXkHossCwT5M0DARVCR4SE4TfxHd01zQD2UOs4521IYg5hOBpO6p0",
-	"ry7DaKVPXQwagDlTzSLeKAVCmCqmGNQOVP1r62yPZhS3tFmJX9JVmUVUfigigwhOsSytoM70Ct27b+K7",
-	"MCYrJPfnTaxTFVdvYhtcZitUzFjK7l2Jv1GZCG2cpWuWhOnOFjOt0P/8138DcQC7mi8nEzwZBXbgByN7",
-	"EkyovRyPsE3n3nRJnflo4rnl6JENGxyQNPFDK8V1h9oW5/IELOoHiFsqzl1pcDOHqrMYiGLehryVoUA6",
-	"PSplLfNSbAx48CG0POPUyu+/wqRSLEBnEoCSfBve0yG6AAggb1dWoZa506ood1PryME8IIxJsBCdaZ0y",
-	"SFKunGVDnvmx2ZmPPmQCOLwNeflIQepwY4WvaJqEVDN5P0sSGqeoaA8lGHwtpt7KbV0pcfKS37nQHEI2",
-	"E7ynKljlazdjCTbhqOj+Rny+OZ6+ySorXXjfdr+pkdgAz0FhjLYJE7yLW8hFEKJIoezGSGXXVIDMy5DX",
-	"3ZBvBQyqIJDbn2v8qAi5m0foo3YCDiEmLMYrmMIFTnHEbjPawhNyfO5nDPVd5jqz5F56R4HELMQiQnkq",
-	"84taTnhpEzuPOTgqYSaeeZswTWU6FVRpSMMN1H8Q1FEV3qVqGpBOuHKc/2gLthLKNpEBOYe5amXZz6Zj",
-	"oQA5Z5/VihwhFwcn5Ii+p36Wyjaj5ogRoQptxOwwwInvOPr6Ge7oDi56ejyqL5J7PCpveftZRCF/Rf0s",
-	"4eE97fM4UBj0zdr7KFTX6vncdfiBDk4kAVTyT1UM6C/hHOTF1Aegxhe1FqWXmThkGbi+7fpeYE/8CZXO",
-	"laW3CEZkgecUklz9jXiYJbe60EVBCEO8DYeKXQwzTpNhoYoNlZ4xNHfkvtiQUiHHynGrFK8pV4BcDUb+",
-	"iI68Mbbn2CX2BE+W9gI7xHYDxx/7TrAkI3dQLfOt28ccZJbC49uE+bozhgPfSIko26bLb0q/G07aajDz",
-	"3WBMHWzPxtixJ57n2Hi6oLYTTPHIX5KZN58XhS9XgyWe+Qs8ofbEc6k9IS62F8F4YY/xJJgGs2CO3dHg",
-	"EcJE88y9CV78TJUgKpWi03eqpxI0pXzZXyUf7879ElQPPo2b3Zb2kTVCDOtmcvdShdT1TYwipTT4KU4o",
-	"zAkwVIwftXPWIP8dDqti2H//6fvLV88vby6vhxc//nR9c/lqeH1x/uOlUCIO2utiMd2bDQCeakslxlmg",
-	"8F3a0kv5Rfum7tvQB6kmbLc0FgpCKR4WlIQV5DCTUJoPllDi5R+CgIfoL2EkC9ywjRfGdIguoegbgAlV",
-	"qxKhGMQqiuxNnCY45tgvpxYEOA/6SVFKo4ivZIhByFHEdBo0fAO/QnCseFwAJVQbCbyqHHdemBvimQ3k",
-	"KuLcPYVjBZv2a1z7a0oyyOcuuzugk51ORS7/oFv2iOcDJCuTXT3/ywthFrMEXb569eLVma4Nx2KiitOE",
-	"CZG6GKwYKu9jLgw0GqdDZCDOi1eX5zeX6GtQTAQAG5ZQC8n7PfKNJeZro2nL9MvTyx8vby4t9PrZ8Prm",
-	"/NWN+uvFS1nOS/qHdFmvtXIQSVzla86XLGaHpaoiXjrmUsa9quS3Mtqwx7IUcbahHiM7RCNOvyquAVki",
-	"gBHbZ1rSzfnN5aqU+h1yWe9ORolCyp+FvJ3aZZaIv2XBLRzHEHunN+rn81fP8+5yIVe56cViSj9B1ngb",
-	"SM9fPL0cnj99Cpvb9vury2cvXgPgEKku6w9C6mvI0a2sdfgt+tuL74cX588vLn9cFeh5wHGpSprQ3YG6",
-	"zzXxejRi8S3XcaI6/lDe2lWQqpsrCPSfoTyWK+T5sQ5TC71RHe/eDMDv9yDvIAAU6JAKpSbhbAu41LmF",
-	"LPm7MFaHpG3n4EfAiCXr42UJlwdEXjbCl+UKnibPYombHeRJBHR1+QJP6/tTIHZHsgJMVl668WHNInqG",
-	"qnJSVXhL17QtaXVfDGsTBnkEqkAIzmXJY6GZV8t88PZhE4K1RUs0YzAMP6Pd1wIJxUkUCi6BkZgzv1iG",
-	"3wWrSbkqCAH8vDUAmpwU4nIwnpQSEv4zcaDB6R9FekWFoR+WpAqcK1n3swvPn/UU7MtFZok5hbcQRZqX",
-	"nepCIKGcZYlfL7rVOyB83hLAYATaQg17Dbh0tVp7N6DHx67P22LXTTFpZyhmJegTfx3e7wkkVM+cNBKk",
-	"HMBYKe4D1XV0ARmtEIYp2lDcmuVDVHzmwYf0qj29/qQA0jhNdoLvPA7Cf2WfkQz37wfG7+Rgkly7w3Rt",
-	"8zHpA6YvB9q8PJPRauTmXp5ql1B5yR1kUbTL730IUlXMzBevuuGc9vicxm8ko4/w2J8G05E9xYuxPfEc",
-	"ai/wZGxP/am3JE4wouDGkbrHaiC0Fan/UeVrmxE3WGDHt8fg1wE3G3GoPfdHwcRb4KX0tZW4fG9pod8p",
-	"30xaVTZsipcsCsblVlNxcdHqhCi3tVEbfpRfYo9PQpJexQWlWZRUR0/msDjIT2G4Mu/2WRhq+teuNhqO",
-	"CaNJYZj4SwpU+B2CSbtLUNSslpPV0a200zJNq+sGvcriOJT1pMB2b9ds00NL+TZzDa1qmqEwkKqRtJ86",
-	"y/BPQf5FCnJ4Q7WIMc2oH3uSd8Q/jJM3D+qei2r11Ofg6+Um/z0jW7oiNPffNTTD/nhbbfU9LL45++Oj",
-	"ZD876z68bApU0gnLiUl5PXheJKuegUMBJ/CobNzyoT0J6TOXqY4Y3EeYoqVlSFGlpr2hhP24tYS9KqbW",
-	"rGTfKTpOx5h/JxukPeS4xTDpKhj9yyEVo/sWKFIVo0cLj07n84k99YOFPXXnM3uxHPt2EDgODohHF5T+",
-	"76oY/fZYYdFgDd1SQ+/355AaBiZ+gADJC2rslxYhZ7ICqUqBrcsKxeCgyCQUjdhmKdTgHKLzapmSovMp",
-	"JPnmKqFsGfMmFgRBVInlUJZ2rFQgCdO2e4x8OQeJHwXc55M5HWVMDAKmCiX/veTGnxrzF+360uRhljGa",
-	"xNtCrCIlic/zkihewjDxMU/lFqjfX0fQUd3HccZpwBJZykYzXD8kieDWztAdOkPniTvrHTCl2utqMFUZ",
-	"KvltSt+nyk1kF2f10/jObnFKH/BOr2I0nQ5H00mzq6Z2FEpfG3GDEZ769tRzqD0hTmAvgtnIHgezwMFL",
-	"OvFdV/bt1Qxfv823gmdzuc/5l/LGuB6pXFt/TNMN5ndiuQDkVKBcutFSnKRFeLEaRdXXG6x+eWsN+Jb6",
-	"YbALtwlUii4eUvL1SpDWhsa6SXFC/TUl0YhnXkwLUNMEB0HoK+L4IaO81Aj6SgmMoqWxTHibEcez557r",
-	"i52h9iJwqD0lM3/uLfAycNxy52O1atCXDxXfmsvua/Agn/ocsrrEwnuGKTdKFe6X0/VajtxSFcQ/6MCy",
-	"18/2WXaNaQ+Sp3UIPp9gNVZ2bPfC1QFt+uAKU4dvcBQ9wiv3h7dravU5WwRN7SlpwVT0f3+b8S0VWzZy",
-	"HMfqZ9+o05eJ6RTvqQqHEfJZQrmFRuiH7/ew675FSrnMYA0/lLhogzmH/F6wuTAqIIOujP42K0NrNHk0",
-	"TQG2hJWiHt4m7D6EMrHxrSIlwY9K9s+5nwo1R3wB3Z81wUElrIM5Zf3YdHPMnAI+B8tscLP+vLOoFNoj",
-	"7FY/W9S6hXCWiifMYyyFFK4hOo90uM8GDJ+AQq9cFa8VxkUHQjODLVcx7eSsyrWkH1+VZpJ5FFAOTbU8",
-	"/LrWHfIb2blSQHmGVINCGgXFi5aqnVYaCvrDsM0mi8N0J9+Poc8alJWFuDUZ7AlZsesQcmErnLIYrC2+",
-	"Sq0mgHukU/WDK2/j55M4xUa2wcbrwHHL1LcXULiNIFBfsxbjEvjha+CPWERZXuoVfKq7qnpzv7PSuVTu",
-	"BVwcvD++Ifw7SfIcqWYRnh+iqrGo5F5Pge0njHOJM6MxV3JbCWZrsOcClvh3+dt52bRX5z+3i/dSBa/V",
-	"oNzERpa08pxgihfUdvB0bE/8KbWXZIbtkTcLHN8lc+ooM20X403o4yjacR+DE78k7+n7NMF+WvtW82UN",
-	"cMi3mReFfvFZlm1QH3XqRAMNusCg6llbWGZ8fUd3+beKUapcnsFT1ZgxjycfFPuojt31P69vLp8drBvk",
-	"vGFPSoZ+7HMoBeVS4T2VgXprkP0qQS1asqIOHBURUQfhIJuqBs3nE3CNnir7xFwdb0Zpd6b6xMUshU50",
-	"kDbCbmVtKunkJb+nRNy/6i1O0tw1W+6v3GujHhnHUZvEGMRxnbLtlpIz9DKhXAWbytvHeu0RVdqsK5g5",
-	"pY/tOPJlXHce4vh/VBnzY7tFmVotlVJSqj05vzlVSFSjAMrvFSPVGjIt9D5VzhVUQV07L7yncU9GUVSD",
-	"NZSvbQQQ1erU/nkB8ocPGdrkzPwgBagmCvbc/NaE3+fQhl4/K+tBr2sQmNUhpZnvVYLAhVGEuFTdIS16",
-	"jhz7IO2mQ0B8RuFQFuOyt3y7O1j87p5MuLeyvSJcqBJS1JYnUvq9uz/7H96GBcI0269ATGC7RhGTozTD",
-	"Rrr8wz1bnonBI+V/rVtrJe3GHeTXr/qSldzj2Jc3a4Jhh+nuNmHZltdHUc9fsOTw2y8g8m5mBTj8HBzq",
-	"g+IIPWw1UzmmNjb1yUpFVXlaR4Wof7Ee0O29WmUCJ6ioDzhM8/5xRZa1hXCKNoynaOasJFqAOIVBSKG9",
-	"N2csVm2+892wIJ09r+ixk7mYW8w5JV3K8Ngxo0wA94gMsMcrKmH8UlXnkg1E9TlRCekyPCqE9A7ZO3f1",
-	"m1xDqXF2FqWVAjp/lsz5jCVzKOdC4q0GjjjebqnhvzBLIOrxDLZQt1GUYRuMUNtd4in1HN/Fc7i5o1vJ",
-	"O4DSu7GjW+5EOLZ1D2d5HZjsxawWfqqV7CHz+WvGOLXvN/z0k03d+mRAJjaOia27bH/qKWUHcjvkrHuy",
-	"4sXGZCXGYoOH186bSh0ynpJejSFj+mDn3eXUs1saE2ml/la2bcsLqT739uByTUIsq/zbOp/SdUzyUE79",
-	"3P8mjpXnF3ZS3h+SsYFEShKWSA43FaISPjdvZrRnSrAwVRrmp+1tggVVqa76cF2MQXMER65AqrAb6owU",
-	"psm/U4qt7LE/qPDY0RG02lsx/kdTldtbVuwESvDP4qgUhZKExoNStrd4GJyi4harTQ2+XrMHVWuKvgfL",
-	"XfUVVD3LoS0Fy4gFzwiLshL8tIYj7LOE6PAFodWxIKUxothfo1wbhtMORWuE6DOVsa1B/MiET+n1a2nO",
-	"+hh35+d1cj7a3gXojQ3oddIDTWRYp4+jSIZc5SvsjajCgM73VLV2GpIEA5eGpv2rwXgyXQbe1LMDb7S0",
-	"p2NC7OWMTG1vOXe82QjTmTeGZcOV5pHgVIJelfY09qdkEThjQViM8MFqLFALt6qDmySjR4B4vzkWwP7z",
-	"QF6MVDWaLoK2BeZ5NPJG5yD7/x+VY9jN4WpM4gTcTujAJv5T4ncFi9jXUqDOE7lRarc3BAEpzxHWLUwt",
-	"lEiEWojLCzIZPEWTtJqS3GRHK+SvIVoa/Af1btLcQgndsHuaJ7Dk3+vXGrFsYmpOU45KyUtDdBXLBGz0",
-	"dd7S7fUzSIJhD/E3RX9RHn6gb2IhfOUEshC5nFTn4EiQiClfpgWTf3aAOrRPPo6iImBwfz/fP1qf+z5N",
-	"1Esl84tCgikDb42F8s6u6jLBjzJCScVd8xk6rdfCFBT4r58BoPKcHBmqIDswJgjrQQ0B8H0uKAUqD4lm",
-	"aNDD46Mayl2sK91OUKFqQLv0MyiQmCVQ05HFFtqEMeBBMKENfi//Tij0vW3vwFzwPVpkdB60+O/L1xrV",
-	"xagEZNRCs+BULKeNtqYxn5QON/j9KaCSKD4ZVHrjpXRhiONd3tQiN/kfWBYRbb6gmD1Ie0GJH3V5sEIx",
-	"A1Mn7yMvy7TmDl9dAHUb4Rhqdj6sd6qWpnIlWCiLibA7k12SxQY/r/F6Hx5+7M3X79e0iivPiOwRXnG6",
-	"aEu05GGBo9irDV3PplZC75MYrEwtiOw7903mOKOZ/P27VGna/UEpBi7WJyX6XRjnuohNZCQ5nIOUSZYs",
-	"VRBhf5RCK8Urk8CZjB3ftd3RnNjTyWhsL4JgbJOpO3Xm0+l0Ml50mxETo5ZtSamz+m0QJGwD/oiUDVbu",
-	"x8JjO2Ae1EtXflHlJNVeupi+T20d06oMJ5m+nH8r463s+w3oOML0tmG1OBq8/djue4O9mDqfYDOUUIJZ",
-	"cbTPQ/RMcTAt64HXaycQfe9TSpDrDNHLiGJOkSB/7KdoJ45xpTkX+G76mzVmj93xDRCH6GchvkuYtPJa",
-	"gpLVEXYCewjA/oRtY4EHHWISied5pZFpbgu19JGFKylQdsH0EZTedP60wPEvb1B80W0SYbhecmRGHH8U",
-	"TOf22HeoPcHLkb0kDrYdf4QXdOrNg/EhHZ6vjdTyu3YzBZA+9UGtVaTdd0pxPaSs5dw1Ct0+Kra8OHF9",
-	"HVy/z4kzGTRf/nFT+FboNp01bxSMsIOn9tifOPL2Y4nHru3O/QUdBY6/wJNDz1oVV1/EQXv9rDNwse2k",
-	"1Wi9eczY9iBxyLYcnDi5NFQuQmO5RAYmmyr8BX4604k0QfCnIPyyTybb9pKDY+wGc+Is7IU/8+xJ4BDb",
-	"81zfnnoL38FLMqOT0UFn00Arv/PpZNuTt/QW6O0v+uBE9pF8jUH/hQVfa6P/LXuASlqIBQEKY55SDDe4",
-	"fJ2lEKYUpkjZ3qblBCzx99Se/0Oc7v1idzrGS380p7ZLpmN7gsfUXpDxwp7hsT/253gSuMsDj/YXJXXh",
-	"XH8aoZttCT6uZf813oHXE6g1pg/N6qPGDuVDpGVLrUlHQmW8AI6YiWfsBfTP/v7m0qcqdl4oQE9Drp31",
-	"xVpLX3YlEfav9fDoQy+3ur28ZpkFdBXhPKQG54SMPNefUtuZkbk9IWRiL313ZDvU9Wa+44+8JS7V4HR9",
-	"B8/xnNrjwPHsyRhP7YXnje3piE7wiDqUQKzbF1mDs7ThhxTh7M8/f9pzVHsV4VQR5ZDq+nACLiqPgTgF",
-	"RK7fyJ36aU37gh0yCLY7JNxBhuepjIj8UrrLohEKgu73poCX7fpk/c28mZgFftyE6btulfl+Dk9haC2d",
-	"JbIHH8ebojP5LRMwxILDJ8CgW7IsWtf6Z0DCQfJH7KfCJUrZGfS4Sv11LTbhq+J5YdCWq4y+T9EmjFli",
-	"FGhkQf15MKW2Px179nRCfHvp4Zk9Hi8Ws8Afz31vtDfHWA38BUi4L1pnVbvYyyilc9/1HDyxR8GM2BNv",
-	"MrYXeDq252RJXd8Jpng2HhzCec2H8XfVXxVQJ3XQfixS8IC38PA2hjoug9Uvb8WWe5iHPnx4K4vbaS6U",
-	"JdFgNXgC+6ygqB/VXEHVF+Dmgvt0l2u6A0NhGAMPkPHE5awy3QBfqsFFgLEarSV96+dyf9rObrTFUK0d",
-	"6G7W1FgrpXi1YWy0QKTCDSAcAARUMUSROdh89y+CuCSyEwox6nmwTyMSGvLTxBzF0EVM4se3H/9fAAAA",
-	"//8=",
+	"7L2Lkts2tij6KyjdU+UkW5Sp96MrdavT7sl0xq/tbjt3duxbBklQYpoiNATVaiXlqvM158P2l5zCAkCC",
+	"JEiRkuw4s1M1NXGLJLCwsLBeWI/fOy5db2hEooR1Fr93yCNeb0IC/3bDLUtIDP9m2/Uax/vOokMjguST",
+	"TrfzgMMt4S+EAUvutw6JI5IQpj6NCdvQiMEbLt1GSWfR73ZK73UWv/zewa58o4O9dRB1uh3MGHUDnBAv",
+	"IsmOxvcRXpPOouORNbXkT/y1bUKZi8MgWpIIOyHxOgsfh4x01RKS/YZ/dxXSrfcCR3hJvE6349IoiWkY",
+	"UY+vd9jtuJtttF07HJ5O3+ZvxITP3ll0BvZgYvX7lj29688WQ3th2/9h2za8xILitB5hbhxskoBGnUXn",
+	"UuELJRQl8R4lqyBaMkT5Gj26xgF/682rV3fp3wHM6Q7IwBlia4r7njXCo7k1w7Zn9X3bHbq2P/cG/fSL",
+	"DU5W2Sgk8jY0AGSukmTDFk+f9ueDnt0b9Pr2YjIaDZ/ytxLXk6u3u50VZjiKaII52CxdC4DiTObOyHOG",
+	"Fpk7njX2CLbw3HEtMh72J/ZoMMSzaafbCTbY82LCGEdgOp/+QCzMnjiTEfat2Ww2sMaTwcya+eOp5c3c",
+	"vk9sbI9mpKOTyQOJWUAFVub+yJ8O/ZnljOdTazz3JtZsOJlY3mA89vuj2XCER6aPJe089HvDYY/jbY35",
+	"nmS7vyZrChTetwcjDrRGbfwvQW8Shv5s4GHH6s8GrjUmZG7NyMi1JjNvPPCHAzwbDjvdDiPxQ+AS6vsk",
+	"DqIlfDrxp3jsT1xrOvH61hj3x9Zs6I6tuTvo286gP7enpPypBIWtcRjyp8FvpLMYdDsswQl/8GYbRUG0",
+	"7HQ7CVlvQpwQAac3cYmH+9Z0NuWIHs0tB08n1miCZyPs9WfecKx9I2f5R4o6xLHDT3kQJ1scrrG7CiKO",
+	"LuNxbXRaPBKShGximhBXnA91ZgK2CfE+d8SpR6z+HA/dsTfz7eFZjssKi9OaTlxB96v9hu8Bo5wb3Abr",
+	"bYgTylkeTDYcjee+M3Ys3xnMrfHQ86z5xBtbznxqO5MBJhNnWDwQdq/fs3t9DkTAPL7SwMVhuOe8KwdR",
+	"wNTJ1H965NSKw9zPGZXznyWl87kUkYeYJduNZ96X+WI4V/tyAO9R4MKue4STJaCAf0Uekxh7K3dDJbP7",
+	"5UO3s8QJ2eG9WvJgPO4NxiOFOW/ct8cOcawx6Q+s8XwysZzJ0LUm7mRsuw6e2p5fjzni422YdBZJvCX8",
+	"GLvZm/ZgYfcXtq3+54iDu8bsni8fIBn37J593IGuFUOMuDTycLwPNgIPSYx9P3Cl8PlxS1jCD5v484bR",
+	"EHbl0wfTMd4yEgvI8MSd4RGxRk6fWCOvj62ZP5xZQzzyxz7nJv2BfF+CpY7jw1pO5d4zeY5/o5HYu6kz",
+	"x2Q0n1muR4g19saeNR97M8vxxu5g7vcdxx3I9+Wo/J99APYMg3z69Ak2TnKTonoh2Q2SbxTVjAI3MusY",
+	"+ZeqOFYm8AfwF9sQflAGtm3/WfiZSfz/CXhcY8akxPLAHs3+YlN/LJv6bPrMl1Fjvlqm+gkY4gbHeE2U",
+	"xZVyq98L5gT/FlEfJSuC5Etot6KMoJgwuo1dwrihwTnlBcIRTVbc8ljhCL7gp5HETxgKGPJpjGJKEwSr",
+	"Y5xs+QT/2pJ4n6kECpBuh7krssYcIokElvDN7HDg5Vt38KAIMn+9APIC9Yvzd5ENPwHEB6ABAHSI/ldM",
+	"/M6i8/88zezZp+Ipe/oK4MDhTZSQJYkBXnfLErr+iTo3z8rw3jzjCEsA3l+pw3GVULTCD6SLMHr79uYZ",
+	"CiIU0h2JkYsZEW9HFF5eYXaBuBgLGFpjj6DARyHxE0S3ScWiBDC/UifwDqBZcHsTzBzWm2cKy+K9arqg",
+	"UbjP0wPdRYg8BixhaEViUgFpKp+a4v4N8UlMIpcA+AF7Q9xtzIIHA5Vg1yWbhHhoFyQruk0Q8X3iJhcc",
+	"zhjQybEqJaYZvIDF6fgGRDqUhgRHAMo92e9o7JXB2OA4UWjkw14AUf5KHYb0R+7a68IT8sAXzH/Wxuki",
+	"QfMxCskDCSvAVTDU7znfscswLEPKZ8faCeqi3YqI4y72GQDNdp/6HNh4n7INHHkooklGDXRXhVk+nGTW",
+	"dVjlPPGVZPLCiUSjhAg2hjebMHBBBXn6K+Mr+F0bLEjImh2ippfa8J1PqZTCcYz3HWCieQxJsYOU3EE3",
+	"zxhy9iAQYIe6CAvxoN5gv9gfevyH77m8JPH7rW0PJqU31B/f3zy7EKMFDEmHUheJT/nuc0Ouh24SRB9I",
+	"HAceYagsRc0Yz83Z6XYeLTekW48l2L23YhJK1YlvzK0Y8lXV2yzgB3DRGfUG/Z7dAVmzNJxAoQwrCufv",
+	"dJEf0zXqX6AgQREhHoOfwQFhBhtGPoUz8wFuwcFRBC+mOyBiLEHDCVpTlqCxbXc5si0hUnAYpiyEv1iA",
+	"vQZuuawTYI/pr8RNDvNn+WI1g7b68A+GEniDrzoM1WcMOYQFnIT5ma0Tl/KD4xh2Lc29lqDw11iC4+Sa",
+	"80HTyiv5Ovhjb/nYUv5sWdXuwAzAaQtL8Wm8xtymC6JkMsoU1yDdlU/djjIRgb+8If6WEa8Bc5LOcMGn",
+	"cEhKfuuc6clIHNPYBffMfD6fdzvaD6NhX/6dkEcO7lsw0Ph+k0fibhOCLl/fIJeu15wpm6dD3ha+WAeM",
+	"cWaWKowIkLLdBt7zgCVcreerbrbf1xyoy4jtFLLym3e3Ioir51vQGDm9pataoJHdR25MPL4tOGT8DLJg",
+	"GeFkG5MuGtljtCbJinpdNBraaI03iO2jBD/yv/sa+DRG2+g+4iRw84w/HKR/K4zQGCQVP9/JKmBKhHXR",
+	"2B5yzcvDCXa4KsZhWG2ThCPIo7uoi8ZDW8g98Lsjwu1PNB72+WecNhnrIb7Me7JXa5SzPmFIbTGoAsBl",
+	"YP3pzmeIBuK6lLTO/72J6YbESSDITmh3B9gC1x9Bl3RxHAeESQH+L26USf2xrB/w50HM5/xFzvIhfY06",
+	"/JDyM6oguwKvRhm+w8BFZKfd/BTg6H6hBQKlH17lLT9AZWDgQ9hFzouQF+/jbfQ9t9Dlv+Fe4PG1hpl+",
+	"t7MOosIvedTJTw8ctGfx/s02+ryYMuGDHxNW3u9K+1Iz0pgAJsgEZxMl7S0jsZy3rKN1O1Vmbap7ZJNH",
+	"QuhxyXyBsMMImLokyiyCiIJ/sMT0TajwvMwlcLvdbDgv9t4Jn7lkgGUseV7Ghpn6SDradfZfqylEJJtZ",
+	"Tlgi7GYzGWl+E1wJflWGP4fjIsp3ysZVTNajhJmOdsAw20euaQRhbwTcluAYZOJgYaSM2aKNoCS6iep0",
+	"z4YEyQQNyA1mHiLzoZQHakS8l5vgtRrDRL2pElScXfhZ5GxMHN1l8CB0NAYrgx3rIkY4lFwhcvbiAyPS",
+	"deoqL9QPSOjBImEXAzEZa7HMv/ERTEuU1oJp1kxjQ5IyxUKdmG6XKw7GQQYO25/XMjICSzdXW349yZs4",
+	"2yYwQ59uzjFcTTtlxzC1bO7zMjW1j0ec/CBBDO+NtNfsjAINtiPdIBGaviDfc1BrYvQ48nn4kwUSUHWR",
+	"RGMXhZT/KRlSlyuOpAu2Vhc0VBqnOp9Ec0OKli5JHY4K0s0YzHl3LSTRMlmVv1uCyscSJF4QJrT8rExm",
+	"TXc/ZbVmCqhgk3kGCU4qtSw+OGvBHtUO1Ail9ZYlyCGIHzKjMDozrztMjtxI66ZEKWgxJc2UKHPkyCn0",
+	"BCLU3jPSI2e8P1GnpYZouIUwoUM+OqzuKpckoBize+KBrWdGsrv2ajk8ePV0KHOeBjfEjNWNTrnVL6m3",
+	"VqPnG/NJuyhu9np2x9sIJU9Y5vMuwarf/pr1IXHem47X1DSp+jZiCY7EzWv9GMIWL96yYIdu1e0E36B3",
+	"L8DxfmA285kDtnIfRJ4U9zDdkTNtYuoKL4jBvRXu8J4h28hKf6VOTBjcA9cTx0/UeSNe1L8SzqPijDba",
+	"rYKQcAYXMBREaBPTZUwYA4c+6BJcSmxdlxCPeMIDon72cRASrx5YM0IFzyjoKhiJT7rgV5H6TAUWqzBo",
+	"62voor4O+iADeI0fg/V2DbEa6yAS/7ZNC1lDjOeaI5jED+LSt54cxXuCHgMmfXKcZIJEU9I40iNxtWda",
+	"4powZvSrKwnH7StwPmAuEHwac96PMAqDiOR1wSBBK8wQiTzioW/oNkbkMSERl0LfmqZmCdlUmETwiK+T",
+	"z7kJuXgJIkRjj0scTjDCwwxL30YeFfJ4hxlyyHIb5QiHlaCMYJ8EVspwNtLufqLObUI2JuVO3djXbx5/",
+	"q4ngKFrcqWzqapfc2g2nxlxTUITwKTKF4pHNZIJiqfoBqBPDJnuGP/pVPirjAW4mj7JolOQ/xp4Rs57X",
+	"lsniuK9WODIdpBXdCaNeuCHltYEKACcx2tFt6AmNj29mHpFpmHaNxhhvI2bUFNf4kRlvpSRbQhlu5PWf",
+	"CC028qcgqhhLsLXmYxVIWq2wRGHdzqO1pBb/0WL3wcai8vbKgjhxbopAYNanbueKi9RQEUeVY8yFtxRp",
+	"NvWE3W7B316Cu2I000G5whvsBGGgACmCJZ/uD4Fylb1ZhiZ9VAvBvsalJgVKwBCMFnI1tESQOAzpjjMW",
+	"wS3U7V6ljiFi57hym14E4piIKBNH3uBvSCyD+Mo0nM5HHjfbaEli4tIHEj+sG8zoEZbEdE889O6FmHaZ",
+	"O9qmaR4Csku/O/ssmyAM1kEC5PuAQzN3TII14fJOhL2BtrRbBe4K4Si1OQKGYCTioYQiNe4aPyp/u8bc",
+	"5BUmFl8YT7c2gOEOW44o5VUGxBrv0RrfA7BCLQ7WpNW82VVtGghuwogyZnNmkbyIvnx9I+SIWcGRAZ0x",
+	"DQmrZKalPYVt2FEEn8Ge+sEjMTuHS3ee5HFD4oCrcjj0CdwsNpv6wPAyCuPQUBC8qRahokm42huGqYwz",
+	"z/SwZhHesBVNWmEqJoChiCL1uXl8dbEfPQQcS1W+kNIUEXWoB/ecQldyiE9jglZSmV+T9BZG8Riz34S4",
+	"2zhI9suYbjctaEF9h8SHcq0JWlOPhGEFUcjbkOvnP7TFYUixhxwccvESM2noGUmbs6vN1gkDV4WRNl+U",
+	"xGlMlgFkvSE1BFNc+fL1jWFlRbFTOr81BNvyqFTtmPlM16Ejtx1VdNitFG010qFOPhkPlFE4C1xc0cgP",
+	"lmYGyBHnwnNB59mddkGXgHc8nOBD4wAV/PPyxfMLaZMz4sbEaAYftmZqrtgbXp1VDWC6Spd+Q22tB7Fa",
+	"qRKKl9wU9bXqV26fykdBH8oIETzaxtjsKsfcAEiEg7uoISZkCRkFRgeifJr5BdQoZWEoAvzT1BSDpOWP",
+	"0DYKCWOSMFwwbLyuVEIChlKNkUQPQUwjfn4rPfwnXQ80d8IKZUCAD3CbL4Ul66i2p0SCR26rkIsjiYWc",
+	"jd76grhmZ5hLN+b4Yrk6EumaF4dohR8IUpdTsHDp0FqG1MHhMZ7+H5Qz/6U05mJ0W7hzyQY7SEUiFETE",
+	"chw62CmJp8dbDF+g2fS2QOCrfCer9vfg+TMZYvXnU9vB45wX+fN/jAcjm/6sXgwFGEnzqSr5pXqTqTdP",
+	"NqOrRzTuIYjmLDRF8uRKeOH12iDIWndTPgCtBPuB0U0LeCYj2Yq8H4w+tuVWHkNVuWXgBn17dwVBB0lC",
+	"Yv7t///+vff76JPF/zNQ/7kT/1nk/vPLf3zgo/yv0mksRM3Kh568/HkG+YKNcS7SC0/GeQnbh8Y1YrsA",
+	"etMYquJcx4ZRNV5Mq+gpGZZnlqZYROKmcXfCvejSNcThRnTXQz/z97J0Gr7x6D6iO9ZNKTCmdA22R0R2",
+	"3P7oiuSrbeQhbtNLG0HcqpWuYNNwUrOIhUgrBReO4z0X2HC1BRwsoklXQBcTf8twCNoBWtO4wqmS+WAP",
+	"bkfJXcvN3iDyKjUTpsHq0QsOHFzLCYEchqA5U4TDmGBvb1SAKTcYaEzW9KFKR+CvCHGZOoPF+15XRq3E",
+	"LOHbt6Ti301FznOCH4Jo+ZJ6pCRwpH9VRqu/BG8tUCkgvUHMPbz2qZQoWXWnU8hryS1YaFdNV6WSRrI9",
+	"rFlYlmHySVWhOCCpgt9INnLTW6pfqZNdUl3ICypIRInIY2KJ7B2KuHkYexbsLg7FsZQZWbHK8ZEXepIC",
+	"dKRUKHRpMlHpskicxFNc6xBrbxCseupAETm50AV1nQ3vp7oKX/PI7hudgjUjc7T//e7uNUovsSo+FykL",
+	"5kPN0C6mZp02y0eo9JLD8Np1vHStkPUm2adpiGrDaiOljLOb8+lKIqB249NV6LjUEWMSKnpShYgiDgRN",
+	"vM6t4WBeRsnmg/oI92QvCJtIj3Yq4JpFr5fBfZBZMO1DxAUgdBexNI5L205Nl079iZVRxjh2V8HDUX7d",
+	"thE4B83oFd5sSES86pibxmFRDeJ3vs5YoMNQQUKWORLxgRguZG5e/u1VF/18+eYlt4av37x59aYiwJs0",
+	"iRmD6dGtuyLeNiReKXPCCzwUJF0U+FJN8gJzQLl0dB/YUZyUXeKlQQ5DrY5BIo+LQ0IKEpyiIGIJwbCQ",
+	"zD9REWALCYP1sxUPJGBC+xvhaK/FYQXSeV434QHfTBrPJYZdYY//FZWiRkDRWxNwm5OQkSesblKzp6Vk",
+	"Q3GaeifKvrxIK8cYImWMRqOwSr1uRk5ddAtJh5B7dpXGBDb2BAEatMIHlYclKzNxiKNkgS6KtGmM2J4l",
+	"ZN3M25tOlfp+VHp63vdTCoIpRsNk4S0Cnxr3/lAlYFRtiLyQqV55A+SZgmBr5zd6qg44ihL4zqgd8WHr",
+	"d79xjHuGIpNGYl7RMatR5QqOdnrJZZuXnBVDaO3RE0pIo8X/SJLS6a+/m1iScnVK4S1r6n0wTVOkvwaz",
+	"mKgzi/2s1pRlZRHleygEJZYiQXvoUgZO8i+fMBFNqPRXCPtLNdiuqhKjXnvEbhLukVQ1y0rl4HBKZI3Z",
+	"IZW58dBub3HsTRGsGSc1FBat39QSFYnrZuFdLRN4vCWpCNthrjtVxKYUq4/VQ1EQWmWSb2FiqmDK0gmA",
+	"UNKmCnLDKxg+kVnExi208QqJzJHbRe425sog+iZIEHYT1k3jZ7/tog2JPMijECQhxOF9sNkQDz4AJpYg",
+	"MRKkeqRnSXzxLT8nfBmpBsTfRZS/WfAkcG4mpkN4iYNIRU6IzOjHBNGocZaGWLGJFZQJ0uDe1ipbVd1d",
+	"tzTdtGvj1labuUhvw0vqJwxlpcnKYxsq+1Y5QmvDQiujOnMFgo2uF1kvGAwWWYIzKyFsyB3RawrXpQPC",
+	"ezUxovINvdjagbgBfcgngIGimxAMgGRF9uK+k5o15MLMTfN1D85unCurwGi8+7x6/ZaVSUb40EGDMQ7a",
+	"zhugF3Cuoy4tWu7q9gZ5cSAjPD2yCem+Inip1tcApbqyXxqEgDR1PtBdBKg63fXQdKRmjofDo2W1q4tj",
+	"vX3zvEwLGjPMRVlpAyauF2xYnSOuPtCiIyKhkCzgSFKK5CMLiu8iZ49uni1AaZZBYdljUKtoVA7nzAWj",
+	"tRf2WgHvuntukU+pQWtWvBLXa85tssFOYTX6nM34zKF5TbMUq5+2di+eFLSllQg1Hg5BWzevFXm1GbKB",
+	"t+mI4e/JfoODCpZ8e/t3cEDzN0BHCulyCZlSEdS3V1dw9fq5VtG9EWLzBz2Ljzw8RVt1pNk0ueLxpUS5",
+	"0CNxOnxOJTBnqx2VWSIVNO3C1ji4LJ9rQoB4ZhSvfDdf/FAnZI/MYWkG9YmBjrmquU3pq0YP/fM5iA2l",
+	"epviQcaImTm6zEusYOfGKr/Nj17VzMapjLRnprkuUsXzOeCctt1w61UkwVZYo4msg9aE+PTixQeyoOWb",
+	"meNcHBKH0gQuvOuGb4beo6YoNXwwzcLZRPkUSTbXyOVXdHyUo/jENjYnY33bT1FM8vM2w/ThuU0zqfLR",
+	"TY/nbxUQZ2Wlmx+435r4LPQwcQmsNpvOaqucAQ3uE3R5WrCidTVXnvvs1iGzH1NRV6ZeoyMhZ/flHQH6",
+	"9UZBdzwl+qPk2znGfa86K53kwDf6SQ3B8OlcR7jzja7Vw679cqG0egdYrjRLCrAK6S5H/7dzDRw+mM3U",
+	"xYDRw0Pd3L4S1dOChCEniHAcVJVjo81OepsRK+Tem6pQvHUQNXLeiDxHYQaLIrw4QSHBLKlKjW6gsoJ2",
+	"2nboZjhrtqGMrHGUBG6jTMsgYST0s3jQtDtP08vpa8GmEI3Rs4ApllX+WsS9skIQZ1XgqKoqm+Y/4JzP",
+	"VMbiiZLglUl5bIVbzbEWPnMcwfWS7jU8nCCnS6LiBqgzlp0Ojapz0JrxlImUHGHrBJmJhQ9NGNcx3F2u",
+	"5lzcvRgIXUump7L5tLBlEzavx9KWQ/tiHET1dRoY2lCPZRG+EN3J9Sy4IAxilizg6kfe1rFiTyFx1VNB",
+	"2vWs2jDacbl6DQdqYpA0GqruNEnaV5g3EfjzgCWqnGzVNTt0CZDvtAjrF2lNRQCNg1VCtgnqodoEzSHS",
+	"qksagdLHqgRIFXSphUqVdmkMWlomxghYabgq6PQqGnUAutp7jSMl9AodJjCNg1ZCmks0q4U192ZjaPOJ",
+	"bEZ4zQNXQZwFG9VBm8YONYZUC2IyQWkYsBbCw9C1g6wGqsMQlW2jOujqG822skrMUNdMcHgFxbyohksp",
+	"Cusj1pRqHvVrqp6panEvhTVfuxJp8TcGW41pBLY0WBVkqg1FHWSq+EBTyLLWFgbISoNVQVZsylIHYTHr",
+	"p3EiaLHxiwniysGrIL9T5SvqQE5rXDSFNR3VCGR5uCro3rID3GHLWjAEGM0IUX6YKmjyLsxauGr6VjZ3",
+	"kpphrRq6Cur/ogdg/Y22gBBGM8KVH8YIDV2KcIbz155tGuDAN7o+EYINfNyy6FDh6wcSB37QsNCQsu9k",
+	"0SrkYzdX0Uu/hjyl0KUs2W8OvRe1bI5ZMCOMS5V7UuHDuSdaeQ14tYsSqso0cxxgrTcM+K8IdlcqCdd4",
+	"JRKsCd0ayEWV/cI+jCUqf6lpRf6Uivzj5iI0BjLZ1OYAMdlvKteCrdDD0Bjt34wmT88VOGgDavkAaX1L",
+	"zVev0KrXx5Qeco1AcjteOC1F8q9kAZXMiD9syogEMykxotwQFRBI6mlRjV0eAxUtfAjVh+rCCxhq0EC3",
+	"SQs88PUYEKEPYoLiBd5cR4nwvjYOliqN8vLmyuS2l0od1DuPfeyW3fNZ39761nTiPWNEUbHVb8W2QYqp",
+	"IR24KitU6xdsOnnyofLF1MQSHD77HHvt4oj4lFmET0WxHtWPuKb4qex+9e6FdhmfgyZXD9WthefF5VUd",
+	"QGm7YyMfEw8bYLNRnEezMZo57GrGyXVWPhvZ5dozF0f9sVIgGl9Puzk38w1qF7v561wpA3TQdBLrZuc4",
+	"j5Xy8TTxIGkYnpyPHFR0JAjNyLms1iSdmGLPxSwRstH8/bsQG7VHF0dbRnwaizDhWg3QHKMeeBU3bLmA",
+	"VE6dFcUN26ZHy9b12T60A1h+b07iETEpj1CBg63orqYRQ12s8583vrlWjmhBmnw/1bt/TFBrnRSrlieH",
+	"J2YbEjOuPUbHfS4zXtt/2kxzrhcVjaVWejgrUpsTHCfNCrdWVGAFr84ZJQ3bEDfw98EmxtGSHENSFVdV",
+	"N+tNCEYq8WS+YnYxLNIWg+RClNu7DEPq4oo8a5bExF0RLxywrRORY4jny0jTJlFdnEROi+WqHqHmpk/n",
+	"zRWCXEnI7FrQJP+kXMr4WXY6zHFiNS0WqrPLi8KzJJzyekfKGwpcpnzgyuRuoK8Sl82OXY3icszFv/J3",
+	"n3TxXymwNa523C2/Uska3e3nmrQfn3QDqc9po3a0JAmTDpxiWOWFcLeonoiYo2kZUbHNhWoDxpTkdBZj",
+	"Mb+G4X1UW/IhD1xtUGjjOauQrzztnwX5ylH/dSA90ZbaJND6vMgu1E47oqdykwjhpvVwG4xUWQdMr7Wh",
+	"VdBbkkSVGVH+AK6up9QB3CSikhTU1Pyzw6nQIuQrk00mjmrsnFtCc33AU8vopQKYNWMbAZbUI4v/aidN",
+	"KSEtiFsNpsqcpr3uPZwQKwnWJx0dNfqNFCAZqEqkHDHYcyoY4KG2/EcM/Yb4JCayXWOTkqtQAe6UicQZ",
+	"biIfM9gq6ic2mf91lmV0UtByrfmdFhRRWUYVnT4aphnLUc5iiDcZq/EoxzPSmgHAuD/QMV35nwpjNSIj",
+	"SQGvYBqDhSaHk3M1W07OL8ZNhjRIXuSVoYS2iDqUBtalmwQPpxgeJhPAsDot0SM1CcQmmJhvDn2f5Ur5",
+	"8OUdx3Cjq7dsFjlozYqOsSjSDlGnWBS1iY/ZDEdYFIrZNbIo/nNL4r0KfRSlkqouyv7FX9UaiW3DpG1s",
+	"ZWmr6sb8UAXuwfLvMGr70u/iA5OqUjGgCcLjZKn+4TlkoxhPFUiukFNZFSsZ7c1Aqn65clNQPdjPRwZU",
+	"nOmGBWJb6AS3Lg6bV4uHzI2Ti8XDnKW1HRjbRGWF6DQDE6tOINJyIq5evy33HQ0JflBWCt2QyFxDZ7Nl",
+	"G2Jyr8LPov0PHx8Siv7+25GztC0+C4bUlpEj/Jfnulr5ArcHTQzSgLlbltB18NuBtpxyIzBiwW/Q5DC6",
+	"yGX7yeAd/mqyItG5Lw4C9kA51w2P2TPo2OdutsfteFU2nJ4Jdxzdns+vAM9MiWAHV7eJ6UMAlUCiZVUh",
+	"TbMlUKGgVmmm/AMa42VFMVm2wnHje3GTQqsXRM3mMSywQPQ5n7XGGjKk5gkoR4uZenwoTbnMjY/RKbN2",
+	"A6colYV45Ir73WyqI7TLouRppGVK1Yp4l2kSZGWTs5MqAv0pWglnC80myUD/UIe/KxyGnwdzFRTKZR31",
+	"kwo+J1riVqY/po+zBF2Ooh7kwhmLY6wPr6FtMl4Go1pkLYbNeZPnwHDDK/Jcvq5W44Z6tbXIIGkTMqKN",
+	"OyX6vpSZM/SnUNY1ZKQjl0biYmOB7iB0+m9cxiAao7fRfZTL7NR2ri4N1lBUQM7Itd6QJBl9PFRncH8O",
+	"4lA9GrUTCdMohEm811LMuxefh17OsFpI1MZJgt3VoRKMqoYBVDYIGEq/ah7twTd0RVmC9Fi2BooF/05J",
+	"2xZ9NbU9U1/rq63ZM+NVB86JpsqSHVb2nqrAEBO9TmUzKWoQiKZOe5LdV/BkEbyfMjgonCx6D8Pxag0M",
+	"SBcDGNWXW9rJhktHgWrWemZj5yc48xXFKmQ6jmzW8hiw9qt99+JghxpXVGiTPFk00s02zExhaVem00to",
+	"5QkUKkqV7QBW7COq51bQqg9Uev9hbUUVsqKneVsSHCfNvS387fO35jswrHE/+Sf5PLFaoPPpYueBuGJM",
+	"M7h00wLLdPM5kFw3ahXQTVFMN2fHcOWQRlizCvYF0E4tbV+ES45nAkKPQml4E1PVyqR9SeeYMibSEr+6",
+	"6OU3r17dmd73aeze18O7kP5o6CWpwi+UG8y4GHUPXwLi8ufP4hZc7Tfc9GbUoJ+kNyLH6ZGVITx6L2oc",
+	"hnsu+LBzlKsuYJCg4CZHfy8b73vt6S5golbvMV9WGE5KdX73QpREc7hO4slWiid1367bjA1mbEdjr2XG",
+	"rB5HzFb3ZH/o+0p8yH6Gpe+e0V0UUuyl3ZxEowd1x1NR6Ewt1ew4vP3n7d31i7M4DtU2pgvQaCJHWkU6",
+	"raL/8lYUUZvjlCkLStlG7jwXMFEO6G3mhszKABzRiUl9e5L/sT5mUJvjCMdjKvQaeRzflvvjVykVopV+",
+	"rhJN4xIH8KlX6JhezASuGf9DJejtm0GLeU5vBm2MDDQv6sjG0Ea0He5z36JpfUX3dlyZGfd2s4yx1/w+",
+	"eCveP7/6fHBgI/TspLAcWaahJjpHPmpc8eHwUKem/Z9wS9wwAO9g8YrzVcE4umhBwCVSSGJ3FYRe1cJ0",
+	"pSBfCINGpARWTvtpkdqsouFg156YdeaYhhXZN2/4hl/yT8HRXLFc/n1FiumhTyt8jySr/+nV1P88tTiE",
+	"GEH03KzcoAg3D/3TykukbSLTM5ed1vxx0xCo7YU5ZDBTnjTIzQSnE0oVd7rMeJGRSZ2THWy2+AEHFYaK",
+	"S2PlNgwStMayWHkQIZXP0RVXHXA1XNGKarOFp01HbzRiQhNTtFZ+xBXWdMjKEPDPxxP//Rsv10iu49lh",
+	"TfhJDamuyRI7++RkchUTVVBs9SRNB64g3PLAjYm3Vfh1lZz408oZ8wUZcOGmthIAZ7xOqSG3dy9OJbSH",
+	"dQWRmYZuMlwFaenDNSSqGqfBsRIyl1dbDqbXk2cVYrI15fdCEymaLCiIsvxBzp++MjeRtFQlj4/xEQAJ",
+	"nuQfMJO3UpuO8wuYad3kEyj0RDGUUSpfqJ9YJqVty88jwnb5CdUaj5Q7dJwxePeYudqG8IYkIZuYJsSt",
+	"rTJ1MJD3UD99ccvw798IsvXm6XcWQmwdc1vxOa87+CKz56koiLdQ3v/zxdLUtxvMNwLkMhuq5VcWHTvf",
+	"xYps4nNILcWGhpUXiEbhvjFtHJFqCw51iG84CCPEr3ge8VS7Q1XKBG5V6DZhwZeAWDZpZK27NLYEzdRa",
+	"keOoMpauOo6u8VZ2oUF9REW2OScDEzwhZonw8DZm3K2C6Y+QIw1CzrqyjkIQoZDuoDUKI8oe00u7FKKW",
+	"jMGapttCrUpdVmmxsVLO+UB15um/awdECO4rVRU5WiS17oN47vkb9jBsIE6O6GUoeWR603zCQo5sdXhG",
+	"CJqX6z1YebCde/bgcA9rs/Hv3rMqfvG1V6UqliLW/Mf13l9dFOhJMVIzNBekyt1tV92gl1T9FPGC/Z61",
+	"Q2Cx1PsRDaTyJ/o0Qzh/PCqaR5UmPMI6PtQH1GQn/xeNTKFlon4c34naVmp/UE5k1dHiQIcycez4sJlm",
+	"zKUKBqkzVHkUH3DkVpTlI+42DpL9MqbbDTsefPPMVzRux0uKJJBfWVrzzgy1eSsaBbak4YYtjyz0SDjp",
+	"nP5Gq06nHPuIIwnHq8FB1Pb/ln8qFu1gZlJNL1/fgFXCtXtG3Jgk8Oc3dBtDfHnErYVv+ebAUJw8YKB0",
+	"1lWSbLQWA8ZsUYZcSu8DArOAfSb+zIrUd5FDkxViJEHOHkF5+G76dogTqRzgcEvkRbTWjyAbhj/bEYi9",
+	"D8QlGJ9HEeKi89Pt9e3tzauXN8+yBeBN8A8iqm0GywjiuQwnBV4SWFJvdZESG+Fe9ERIH8nol++H8AV5",
+	"3ASx0Pf5WFAUIoMpm7UEEt/KIPINwfh3AgEJJ6TLDXZXBF2FdOvdJti9f8IQ31bQViDlIGe5qODU3vvo",
+	"fZR9pJqIIxJ5IAUXXC8TPdc4qctGEO+jjz9e36GnbhiQKHmKN8H/K1/6nhkLI7zf2vZgEnjf//f//j/i",
+	"3yz4jXw/FP9W0Snf/8poJH4Si9dfl/jhP30E7z9ozZx/Ovv3kU/jNXr96vauh/7OjyXktuiAr+guUi0s",
+	"hLNLNtHsoo/aOp7y6Yau/BL+IB8vkHKSiXp6oj8HOBpo733EUcGn4dPDc6BiLGN0hKn8QOK9gkcMtybJ",
+	"inoSMGlmivxjHO/5HsDWfIe+++5Wrf277xZ5omdAcXSboI8pgj52EYNYKn6GhGGLGfrI//U9HJ2P6Fca",
+	"ROL5R4Hdj11xqtj7CKENiV0SJRaJXOoRrwv8L2cVX6C/v7i8sm7/ftkXJC/y0RXfuEA/YEYmox76+93d",
+	"a/5H4MJ7fPSPl69v/nH9z8Xt9dWb67t/XP/zIziXFLKkGQkw57hPT+JCnHLGUfEROMRHvg5APSMJQ8mO",
+	"SsbCLlRnEnnfw4hgJetuBnXGPz5mDORjF9rWQqcXhVY5/0u8Juy77yBnMtsFvulrnLgrWAHC0V7iCUt3",
+	"sdbKBJqvAU3Ksoxy5Bd4wwfmQ6l2Kx+5vZAmXP9if+jxH74X+T9i50pvqD/gnPTQd989D1iSDSw8eLD3",
+	"QI1Mzi4i1dR7P92+eikbvDxiNwmBHlFCN1ZIHkiIgFd/zB2VPIWIg6PO9cce+lliYCuSQPn5hULIKACa",
+	"C4mfILpNOOIfSIyibRj20DMI9wwpvUdhcE/Qx4E9mFj9vmVP7/qzxXC+GM7/w7Zt+6NcxfUjXm9CopaR",
+	"NqVYU8XwulqvGWi4k1ICWTsEvIevKUuWMbn9z+ccRUScMb6Vv1IngI2DGjh7Tp50F3HwJZ0JF6RiDvwz",
+	"hV22j9xVTCO65bBJlKl3BQwYfYQJPiJuXkYu6aHXNAzRx3+Viyx9VN2je+gynTyRlXk4QJkpLf0Kojcr",
+	"XP5BmgJfCRQPhWVxRqYwwyWArO2DQwh8BkZ0rQ5iprZ41N2uCZcRH3OliWIJIyd9wdeE8sIPd+ARWKd6",
+	"5xuhCKR8GmuY+rb7PvpYKnr0UTFLTWqpKpm5/kRCPUsQ49pt1t5Yg+cbjD5utxzla7xHOGTQ7AhQCAZg",
+	"hEOZpv9tt7RGyAL8CMeZZTsKm8B/E0SiAwToKI7DgshNl5STxLkG6k5Mt8uVqPnJMZUfBKJELBqFe76S",
+	"+F6DhwufLP6Jn3aoW+ESGWUq1Q+hPViDns2t+ziUKh1bPH262+16GB73aLx8Kr9lT5/fXF2/vL2Gb6DT",
+	"UxIS4eWAMkVaUnenL16hGxLhTdBZdIY9uzeEMPhkBXqpLoGx51WHL4MeT1lisoT4gWregr6HbtKcHS7h",
+	"QCUX2JXmRa+j1Si48bhKVgsaX48SCZ3FL+07j1+kfdJRv9fvw2YQwdIAi8Mx/GTUH0tttzMzDFqYCdUd",
+	"G0oMf+qWbCDNKpUDdgUW05KyK8wu0EOqnKdvqR84Np8wIf0CPxcz2uU/KIZfsRwVnNgc5iaN7S/QgHPC",
+	"tbBcU8wOzDAU+o0fxKcWLXJCh/wLNLBHMyOY9mhWCWnaCv0UMAXLBM/I7SslYliW3B+wC67CrOC+iiGf",
+	"CI0H7tdgh3P0yhnI4ulTTyb39OSTnkvXTxlJthvrQZB0L2C0gg44KzqJlDM3Dwaa7MJ5z1wvUbivmDr1",
+	"TGazNa6mZxIVnQV0XpQ9GUuAuivi3rPtWp27m9tXF5larNR84vuybKkBYjVEu4OjblBXlAsy2NOUBLiy",
+	"zEj4AK6PVrB4QUzcRO29CSItddW0aVev3yIcu6sgIS7Xv9sCwL+tQ0Rhk0AOdxadUW9gc2n1AToTgPYK",
+	"Ampg2zKrRHVHwZtNGAh/1lNut0K5Q0X8UN+9WTJNfZHsNACmk+q+/Tt7trDthW2D7itqdS86I2/g9N0x",
+	"seyJN7VGnjey5m5/YNmk70xc2x04cyyKXMDrfdfGUzwl1tC3HWs0xGNr5jhDazwgIzwgNvH6tnhdIlTW",
+	"VrEyAWj9IBmDdXP7SrwrnbudNzJhLsdDOaPNWJXkZ/nRwf+Xl2Qg+OQjOXrmK5YoY6quApStkkxCPlph",
+	"8Qv4UZqd5cs6MS9zemA4UzeHnRKGWk3BqglTEnv6RlayBCC36zXmGOI6jVGl6XQ7CV5yJUO71e98KNB0",
+	"phYqDHRzipaLI5eEaXXVSs3qCt7j1graRn4QBYxzfV1TBxsi7y28QAWvEjemt5lT5lulf6X2kjR7hHeE",
+	"D0gij72PZHXkiDwmiCVkgxy6hb5lKDVUuvx1WYxo0FXmlEgHB8OfWwC7FUVixdy0EaYTjJekpqnHzQYs",
+	"bNJ0nRCGIxSbnbz29oQZGBOXxh7xpHXLF+kQEiGHLLeRHJHbzVi1OcXRXjVnwEG4jckC6EWr649j8j4S",
+	"hZRYgoWrkVuy4KzmC82/i1gShKFs0hqTNX0gHnzYQ3daAAy0Uw0idBmSWDQNkGU8MANX9vtISfUV9sQa",
+	"XKhC4ol1yxRlUOw9hJciLiwdHqDZwer5GJJlid4EIeH/VABcxzGNu+8j0BhSA00OL1/m+wJFZVeUERRy",
+	"ZRi2Sd8h6f8T+8ZxyeeV1mpXzKYVKuH7Q99H3MZjhEiLl/8lyAECLcG/oXaRRB7xtPqygqJGwz5gg1Nj",
+	"Sm/CoMpbCYVz1cAs0BIICqcqp1HN/Jk7mc+J5RDsWCPXdSw87bvWYDgc9Sdk7jnjeYU4BNdCrSp1DuVG",
+	"rZmdQYAKLGrVnVOJmRbLUEyt2SKucttSz8aBAPnRIpF3Bj4uphaUp/FuwNSHEluW6aYkq8tQyZpf4HvC",
+	"shpOLC0OqsoUIdgrOCNdxM80nBx8T1BIoyWJ4SSJw86t53cvkENWgTTiZOTLE4Yc7N6XzWEDpA2IPR1j",
+	"gR7WPcEtuvyfUK5G/otu4B8eYUlM910UMNoTxbnEvz0i/g0VAX+lQdTVigOqfwNDkX9w8uwiF2+wGyR7",
+	"MQtJ0DebbSIXHkQyblC4zJbBA4EbA/CMf4tkaY+eT+Ml/1CMzpQVJ+7dvs2dV7WmeiP3BOtmJ1lgQtEK",
+	"bzYkWsBOc1j5fxd31//fndj2LmeveL949vbN5d3Nq5foG+V6EL+P2bddtMFR4HaRGxIcX4ChpPAlLKb0",
+	"ajRNoRDyx+cclL8ukQroVJe8GToApIiimEJNKBNKANft7JcV3aE1l6xJsCZM5VAphFwguys8e3Bnm/mZ",
+	"QZwkQShWC8pkCmm/wr6SIW0ZcLKWZ2dhdxt6ATJOX76MS8Pq9AWghF6A4nDYaZKraXdWvl66zzNZsLUR",
+	"0aeuTdZVPO+yimE9ZxBaiiMa+wccK7hKbLZaeHkyPOBEgXULp1glICl5lbH51qYGcPkSGdXYHPAB565g",
+	"RrzAEV4Sz3Ro4Daec1l+9g0yqmLmA4JKd4GWJ82xtbWI0Pw8HF77qxYcow9GG+lIp5ly5aaXS3p/UGF2",
+	"QMRfho2pM8dkNJ9ZrkeINfbGnjUfezPL8cbuYO73HccdHPK4fV4ltcoDV8mepdF9AZ5aeaFfoEsTXcz9",
+	"kT8d+jPLGc+n1njuTazZcDKxvMF47PdHs+EIjyowkfmE5NyflacXPRyHkVMMic6cqpl5mruZVoXvBYPP",
+	"cDTxp3jsT1xrOvH61hj3x9Zs6I6tuTvo286gP7enpPLGoxhH3hRD5cZl9ZgqFWjn6DFNkHGUp5HWa1N8",
+	"cECIZKA3SwfQ20mWw8HKRo0Kwb55xiAwRDV57Kq62ml9pco4g9wb6o/vb55diNEgwCtKYhp2VYlSmSTS",
+	"Qy9VUTws7mqV7a6kPjQ0lP4zuMvOypgZ+aoOTad28+6qXtM8vuJ+slnB1QvUL6grh+6RZIX2drQJ/fo+",
+	"1QElcV0FlVmBhU9UofnjIdrERDSDlgw6DyMNPXndrcEpq9WKGINdEFUFwq0xZ6SngMj3OQPRigmGI9bZ",
+	"MpIDpnbLy7lu7ALZ6Bv4U6YKyiBGbRu+bbAJKt/ulOW1IWNj6/hMnguOjWOSivMuCiK5T+l1byb1e+gm",
+	"WyK4zQKR0JHmT7HU7ZfG1tTrKRKmzyDj0sbP9XfcNUl5KpdQ7ZhRWouMv+Ou3QqRLFe3N8iLgwddw1Ll",
+	"wQGcg9gUwQsuC2ov3VpTkdaHVs4vMwbzepBw5SoXsLwTrjFWVdB362u6/twIZ76rImBQ9XxMwcYRlaiX",
+	"4UCiKNETpsJBtICZqttFt+wMaKlWi2wZkIlisItclESVTp+l27Q+Kocgymf3mXDXBWko2k2neBPJwWsi",
+	"4yRMUGcJhuc+4WkjxvLi0sLoUFrUwSGOXMHcMVoFy1W4R2nBi4zBRQgj0XRI8cqL9BqghpzVZHwuNVWW",
+	"8d2KTN6+eS5j2eLgAbLm1nhJUEyWAUviveKzImzEo+49idUzlZcFRnH+kao4WnmPnqb23pNNogq9SfGw",
+	"2YZcwglIWCVp5kCByI0Wy4bcOgBe2FdVq8elRcdhM4i0omfNwVJ4+1xQqfE7R4e1XL28QbkSlYqRcKEe",
+	"cQldx4ajIPftWY6oQZqc1/p5gTfXURLvm1g+IrBdGe1lXDU43CmSPJLgIGxvSlzeas5zjZ8+Ya2YDGZp",
+	"NFqGsAYVsdoBKzr5+fJi4wkT4tAL2D3njj/+0NWCae1KdpLnIE/geyZJMkFr6sE9fI19x2eFj85pPml1",
+	"P2ikSbKcFhxvo4PLUnJahMZXLCOXyHpEJJLanwO+BpE18hN1bp41eR2cpdcPJEr4+6e7vEHXqy1lCwFH",
+	"Q3/i2c54YM1H7swakaljzbzx2Jpgm4xx3506A7vTlRfVi87Y6ftzb0isyQDb1sifOdbcHfqW7ff9iW/7",
+	"E9zvd1r40M1u4GpHutr/LBzFxbGIghTW3RluhQGmLJCiWVSPiJzP1fNQPu2i113YYS287s/SO80KR3uQ",
+	"MPTuBSu72aumahX8cMDR7kzmzshzhhaZO5419gi28NxxLTIe9if2aDDEs2nFSfwCbuVGd2Sp1UeRvNqG",
+	"hb97wWThjGupRxYcyxdFZY1GsohpVwbK8CFkJu+SVtpcBEfbzXGGYYXBpa2IPG620ZKkK0oDuswsdK/g",
+	"xTVaNYx4IsBfNfsUB6eWfSqWaPtT1x/6tjXD47E18m3Xwn1sW1M89Yf+HA/weNyCJT4zH9k/lCUKmI5m",
+	"iaq/ziFG2DyrxMgRc4klUZpbhla4AWc8Jm2k7loqnyPi23jok6k1dUZTazzHvjWbOQNrPBth35l5/b47",
+	"+RpYpPnK6U91UOtiutWJbRSwd/yJbR6aXD66WZyjjJs85+k9V8Ry23O+JGUxLKIn+JKWxHDAfwweZJIi",
+	"31ph5gnHtUwUjYQnkBvrOKExigl2V/KTzIzTVnz5+gZimzmGXRIngc+pivOQyEP4PVQoKJmBdBepgGhl",
+	"CGIGMXrKjtIu3kWcrXC680GhpHmUTzNeSwWCmyqmINUaVP3P1tlOZhRLUu4SKOhKZxG5B1nokIcTLGo/",
+	"yDO9QA/999F9EHkLJPbnfaRyGRfvIwtcZguUzail/y74v5FOhBbeJisaB8ne4jMt0H//7/8DxAHsajof",
+	"jfBo4Fu+6w+skT8i1nw4wBaZOuM5saeDkdPXw0vWtNMiq+LHSoqrj8XNzuUZWNSPENiUnTttcDOHKrIY",
+	"CHMWDntWyVQg51759ZliJ+LGbZ+Vx05zCuBnWdY65IaByDroob8FoUhapWsniEhZu8iB0y7SPL3CqDx8",
+	"Zw4OV2DWX8ZJuLppQYXdiobkbHmiuTp76VzmAuvG23wZ1lo75QHNRE57xz9s8Po92YOHuMGr4nqomX4U",
+	"sDfE3cYseGgEBWwhdPg9+CrUM2r43m3wGzkD0+XQqfOms9m05vYvhWYhdrHVR0evJp/16Cj+LIvK9+2u",
+	"KTevUJciK4qXtpfMijp3Bu6ADJwhtqa471kjPJpbM2x7Vt+33aFr+3Nv0M9Xik9HES4yz/bmft+1+q7j",
+	"WyN3RIRlOHdm/sCb4SmRKXwpzxRNfMq9I3KLzDV8MDxJMTAY2ZlrOor0mveLjuxwkPVCUL+oJL6shpeo",
+	"6/6LtllyOK1vVNPFlvb4y+wRvDvHE3eGR8QaOX1ijbw+tmb+cGYN8cgf+xN/ivuDiiY4amfKe3U8SnM7",
+	"ozcQ6shWQfzU5Xo6dPpjrd0AR5nWc2Ax5u/LDeo3F/vPNdZfL+jV+b2QpWEgYl9lpglpwM6gAnCA0rk0",
+	"qZ/KJ7PM3wSH5L1WyoRpAbPikpwL/S0jWemhIM5VEMqpAsvggfTQFUAAwl90xRQFVWST0ApdYBOwNrHN",
+	"3GxQ5VcSCpVLcvq7ofjMsaL4PDx+E+T5+yYwrPANSeKAKMPO3cYxiRIkM0RlheJCol039W8LKzNtQZoa",
+	"yj04u/Bdejrl2s1Ygk04KuWvlLRnTrIrm0cS59tt4EmhWv2lQmIJPBsFEdrElNsrrIv6CPIWCNQCG8iU",
+	"2xyQaVvU4tXjhxNYxiY4wC7UUTsXS0jHy1jCFU5wSJdbUsETUnweZgzFXWYq3fRB3IgCiRXUf/MJ1zax",
+	"9pjD5STMxLbOOkgSkWMNpZuSYA1FoTh15A12TUxCjYGFbf9XtSocJ15RHW5yPSvKvpeV8wzklH3my3QF",
+	"jB+cgCHySNxtwhlLVRhphJdkzWeHAc4c19D0bqGF6q6Un7+0/AMSQGYE58WA+rGoR8r+aUdoku6av0zj",
+	"pap+lRFCD2+CnmQXPa5Z9TL3S0/6Fnq3xkKYV2uv00orPdVSaOWKhtc3MXVVp24bfhES0YUGHOIX7bnh",
+	"pC06E7fvD4mNrckQ29bIcWwLj2fEsv0xHrhzb+JMp1lB8Yaq8wnCRPHMg1nfeeUzH0d1LkGjFdH4VfDx",
+	"+oRwTvVXeIOdIAxU9WKjtLkjYciUGhkwxTsDBnm8Tsi1Prh9zVWJdaWaidk9eJKrVMscCOc4ya42YM41",
+	"qn7fq8rhO04o4tBsVMCnUsHS5/KyOCYufSDxw7r8xkNAdvLanXj6C5sATB4o+vcAxm324xo/dhaDcbeT",
+	"nf+sNM2oNxj0bKjKJsvUc+ssq7UtJyj5g8njhsQBPzQ4lO3jaz6SqU7pC0LXu39Yswhv2IomxU9VvG30",
+	"EPDJlI4on1bUBVdPxaXS9fMfIGVbFAXn2BMd71XaTf6zT+3Oo05KB5Q8nejOpejlCbmhspfrEX5I42Mk",
+	"SSDvTdbgFXV7ReVqUY5QeIYjustq5sm1aYkUu7wW9IRbIg9BTKM12DN4z3roZyismwq4rnxfzi8qxaQN",
+	"WdLqh/KkiyqEaZ5GGUDJEAwXSAactLA7JYCfy8vr4oQsabw/ajr1cdtAYVGIO6stF2cFaPVE3IoUklOC",
+	"gPUGgiIcKCOA1KivyWP43N7+r1OTzAUC5yVQruM/p+SUJnItF+SJFVUrFh3QGwsNrKC9VJb9qG5xs/rj",
+	"/Fh382lkKIjccOupRqBCsCi2n8Zy0a1n0jvX+LGXxszSTT5bRdLUSxVGrEF+vHaV5wL1/FzR5Zfw8am5",
+	"9AoG6qe2BQw4vUAsyd1+Q5rY+xzTkv2SB+HGU4VnjaxUG/wctA1zAgx5uhb72+2kz4G6JU394+0P129e",
+	"Xt9d3/aunr+9vbt+07u9unx+3fn0oR1FZIuppwYA8FzbLTBOfYlvbdevxQ8fKjf10IbuhKtmsyERkRJW",
+	"JiqDo2YBxeW8QLhwu5znin9w6i5f4qJr6AYAYIKUj4MkIZFM73sfJTGOGHb1mg8+1rquJVzNX4jUjoCh",
+	"kKr6dPALPBV5WliUqouoAl62FLjMXL78nTUUkcJpWBCOJGwqnuSWi8wtFNrTw0xuExwnqkac/uBKOqw9",
+	"yBcTJeNvXv7t1fsIcal4/ebNqzcXqmkAjTypAQWxJ3QTWDF0v8QMbXBMoqSHDMR59eb68u4afQP6Cwdg",
+	"TWPSRSKu2vu2y+eroumu6cmz6+fXd9dd9O5F7/bu8s2d/Ner16LOuojLUfXWVzIwR+AqXXO6ZD47LFVW",
+	"V1dKlkhIllWJdLRhh24TxOiaONTbIxIy8iQLv6YxB4Zvn2lJd5d31wtNvgRMNCIQmY5wQdTlyqjYZRrz",
+	"f4tK6DiKIJdTbdTPl29eCrYsqvWIooHZYrRHUM6vCqSXr55d9y6fPYPNrXr+5vrFq3cAOJQQEI0poCZZ",
+	"wNBSNMH4Dv306ofe1eXLq+vniww9Oxxp5esRiUQjhbe31296z1/9ePMSJlZ/vnp7t4Ci/9DjAaoVUnma",
+	"aSwD4Zw9Ur3Se+jq1cu/3fwoq2X13l0+f3vdu352I0cBKQKjyEKJcLIu1cHR+iKWVbPchqrmqnzrL1Ca",
+	"vxewlKUESRe977A9S8j6fQcU8p2IOwU0YHZPPOh/0tPw1K0kEsAKIF+0SNjGTBxFEU4OP+rugSrV/1ox",
+	"2RYhJ4CcLxdwIkGsT2YGmAp2wQXKS2RZ5D9Zkaq6ZYfSmMswiMOWB4LzyK44gIpNVswHX7ebEHzrUhVR",
+	"HRyK1wBf0MtfAQnBcRhAkjbic6apA/CcM7WEyZqgIDkqc+C9s0Ksp1sKeSTgv+DHF8I6w1CtKLvWCTT5",
+	"BedKtH6pw/MXPQWHytHR2FzFLRN6inOdK+QzJiJGIfCOqwkwrUhRMQLdRSXvPPDkfM/DekCPL18wrSpf",
+	"YMo6vEAR1aCP3VXwcCBVVL5z1lwfPUU1V98ZCiwrK06pnkGC1gRXllDwlHnd9pDeVFdYPCuAJEriPec7",
+	"p0H4P/mGULihm4HxBzmBBNeuMZKrbhTVAVN+86o7vdFgMeind3o5cpVpDP42DPdplI+HZCF7c2j9Z4wn",
+	"tPHQHfvjgTXGs6E1cmxizfBoaI3dsTP3bH9A4NJO6B6LDtdWhP5H5M3qxOv7M2y71hBu8eBS1bOJNXUH",
+	"/siZ4bm4WdW4fGNpob7RY8+7eTZsyojNYuNS+yzzglW6O/Lxc7DhR3lADng/BOl9CU9YK4+IISmi3jti",
+	"aCt5VBy7YeKvKRXlD0gXrq9C+kVC5E3TqtLRb7ZRFIiS4uAlOCVk/mC5qW6+0hQ3kPK50p+70NRfgvyr",
+	"FOTwhWy0bJpRvfbUTc9ZK05ePqgHbqzlW1+Cr7sZn2yau1SXg3v4VqOc2Mmq2usdYPHl2U/Pg/7irLt9",
+	"5VwophzopWfSloAsK0d2AQ4FHMOronfwb9VlZr5wp7KQws2HKR9e3DXn2hoauhgOK7sYynr65WaGp2Rb",
+	"tWDMf5ANUp1UXmGY1PUM+6VN07CmNapl07DBzCHj6XRkjV1/Zo3704k1mw9dy/dtG/ueQ2aE/Hs1Dftw",
+	"rLAosYZ6qaH2+0tIDQMTbyFA0pqqh6VFwKhoQiOLnBVlhWRw0GcE6oZutgm0Yemhy3yl2h0WRWZlGbdU",
+	"JRRdg99HnCA82WUrEN09ckVoq0OY0uW0Ej8SuC8nc2oq2RoETB5K9kfJjb805q/a9aXIwyxjFIlXBdSH",
+	"UhJfpsFFTkyx52KWiC2Qz9+FmH/g4mjLiE9jUc1YMVw38GKIP+r1e3bPftqfNA6PD9gmxPsUTFmJXPya",
+	"kMdEuoms7Kx+Ht/ZEidkh/dqFYPxuDcYc6m5wgxHEU1UxKjK8QRfm9f3B3jsWmPHJtbIs31r5k8G1tCf",
+	"+Daek5Hb7xtzdwO24TybiX1OfxT3w8W8tML6I5KsMbvnywUgxzJ0OSZw+WQIFIa4487ilw/dDtsQN/D3",
+	"wSaGZmHZS1K+3nDSWpNIuNhYEhN3RbxwwLZORDJQkxj7fuBK4vhxS5gWl3YjBUanq5iTKGk08WzHmjp9",
+	"l+8MsWa+TayxN3GnzgzPfbsv39dXDfpyW/GtuOyhHp/irS8hqzUW3jBOOa2IfFg+q1j67FpPRSpoJZ0h",
+	"Z0D35l0grFXIfiJux7m9wlZ0x7jl0tDfl0LaSvRKoL+c6K0pMa375yRcn8spJxmb6Gp6zJQ6ZzzeHSin",
+	"zAzUSxdyyT9fsYy/UujOLvjVuTcLfnXAKizJSkksZe7diqAdcTg32JyvtsLQmZEx7tvWGA/G1si1fWvu",
+	"DV1r4PfJ1J04YzyyNboTc0N0tbGyRPvEM4kVOZCc53X866XrJpacT4lCeSbaSh/FaOqlj9q8LyF9NhmH",
+	"blYlodQq6bAQKvaSYjKDJfhNxU+/e3HIrViatpVEKULw5USLsbNUXdJMHtAy48/8bGyNw/AE6fOnd6oV",
+	"+oNVMLvCW4Lp5ZxP7mbLNoRv2cC2zRVlys41efi2fDqp+Oa55AC5NCasiwboxx8O2ApNm6QxUSAz+E1T",
+	"4UuWQcAeuI4dhBlkkObobrY6tEZ/m6IpwNYK6+mGDwG0qYuWkpQ4OypzRP4DjfFSXdiLRhutGWXx2NQz",
+	"zJQCvkzOSYGbNVfcs05lDbJL1LtZrz2IpcxdwzhcSfdjuu6hy1DFmq5Ba5M5pzJ2P4hAneMmEzMzWL2L",
+	"Wi1nlfca6vWFNpMo2SDSkGOY8JtCs51vwZQAKC+QSE3k/5992JWtWbShoD89Xa+3UZDsxfcRjVRbOwiR",
+	"FjkNkAu4CiDnKscps8Gqgnvlanwwak7r55mXPAfa3H0GiZNtZBVsrAgc66bd0CBGHnJHGKBwE0JNAMVa",
+	"jEtg7dfATliELi/VCj6XTaaHBfPDc6GdS+nbxtnB+/N7Yf8gSZ4i1SzC00OUV/Sl3GsosN2YMiZwZvQk",
+	"ancmnNkaDBufxu59+nXaleXN5c/V4l1rELLo6E30pc1j+2M8I5aNx0Nr5I6JNfcm2Bo4E992+96U2H09",
+	"QxSH4Z65WBZzS+U9eUxi7CaFXxVfVgAHTOT3Z3+LqtD5rNMyGlT/olIZAba6J/tCyQJVNqTzjO4iaMul",
+	"wvI62T7KY3f7z9u76xetdYOUNxzIPFSvfQmlQG9V2lAZeMsOx91BTb9ipN01dlepG49LPhCGyoDgzJFv",
+	"ZUMPnYCilTG1ZZWZJJ+BywkA66UAh6iZBDiuQ1jOPyYm+3cpJ/uXQ62ZhIKTaJZOpuKmxxelypU37f97",
+	"lTd9ww2BS4kbrcip+qm+yql8yVzntJ0IAaZSLz5gmi8hOrYsH95X737L5y41MSQLCV45I/KoIO4iCK2E",
+	"RwGaLydHilAfNI6KeDPaSJAe6ILihxyCGOTU06VomCTiUrw/0o46vOpyUZs2G3WiLC1MYow7v03oZkO8",
+	"C/QaKmjBzaUImCw2xEgLf50xSr0UefN1RGi2iVU6qfn2EUml6VVzMbVUy5n/hm5jRB4TErGARt+eK4uj",
+	"VIXtj0rrqMzyxGGIZI9RcCCohm7BA4kaMoqsRamhp2op56HQPPWvmK0/fZbDOmXmrXSegig4EKxaEH5f",
+	"QhF690JXg94VIDCrQ9Kfc1AJAsd3FpWfd6JX6Dli7FbaTY2A+ILCQRfjv4FzoPoSkT/vn024V7K9LMMh",
+	"lwVRldquPa/Obf+38HwCYZrtSiAmsCvDkIpRypHudbeKU2eOyWg+s1yPEGvsjT1rPvZmluON3cHc7zuO",
+	"y805Pngob+2KPj5Nu+l30ojR1GxLy+TVFxyV71/RuL2pBkRez6wAh1+CQ/0mOUITDx9dBjVNJ5/TJUMY",
+	"bD/OlZw93FspT6ust7UhEcsqGvXQTcJQ4KVdDO7JHlQIRpK0gxyl9wFh6Kfb69vbm1cvb6A20/tIDnFP",
+	"9hecB/DTyG0VjyGHJqusPikMKSMHFcmj7GP+bEfCEKLvc92V1HnHiAXLCPzOPXSZTpxT06F+g09jtMIh",
+	"NGpYgTIYeayHXtKcZxOnKEHbKCQM+pDusNSXkKgeVWbegPsWpUqFSy+tyQrAyqvE+h5amjvxhBvDdI2H",
+	"Hazq1VMnTFb6ZE8YEvpZZoA95abX0zevXt2J2lGiQzy8hAIfhcQXDWErVFThFDrB1MqBBVb2LogYopxy",
+	"09Grpz7S2DmdpXPSM3anSv1XR/jm2MDHKU9NKzbDzw8kDvwAfudkAHSxDKAAtf5udoY7i47tXAa72eb6",
+	"3b+G6+f/lbx0fxo/Tvd/99763IRMgjXhO7voz2w75d391iF1phILzTk/x+OhOqNMZVVyTnk8j5eiS8bA",
+	"ZxyfLlEQ5SqLMpFJZWL2gLEqbn8t2gVlMKcmsqo0CKXcowQFkSj3zHmpcG+QmEjGCRItocijPRPLE6fx",
+	"ZPKl20Sn34LzRuvK2ngj6Tap3Um1wBQ7ONpDncfPsqUCTYf31NTwp8rO+GzNiPKbXNODqGFDyHIfoswS",
+	"aNg+wsRzsy5Gn7OVa9YWpyw8VnSH1pxuRNE48DHtcJCAnqEaIosakl2EEwRFmye2KNqOgTqRS9eEcdnH",
+	"KCdCltuNLhTrTHtGyPaeXBwTr86bNbTNKOPAnVB16nRPQxC9lv2f+F/ZGZHlNkVKZgCBwbKE9O9iDaoR",
+	"i6Dbeln3V1OWz9eUhTDGTdZFx+bHu48ispNRgtwogEzrC9hCLjb4MRCpYtQjVn+Ox8Sx3T6ewq0b2Qje",
+	"AZRejx2lh4Y4sly+Q5zNdkVpw0PfKuvVE51W2sznrihlxHpYs/NPNu4XJwMysXDkWTDVF5gSJwl2V1bA",
+	"aP1k2YelyTTGYkFgj6Usl1bjSelVGjIiOyAepr27IZEn3My/685pfSH59z60zsvgYlnW/CvyKaU7penj",
+	"6r1/J46V1jSrpbw/JWMDiRTHNBYcbsxFJfxdDshTV0uchcnC1283yxhzqhKlr0WUMAbXD9zEcqR6XKMo",
+	"MFKYJv1NWjfUkQmHGo8dHEGrjdXi/yyrcgcbV53Bi/Uz9IpJy8BzjQcl9GB7KjhFWfBilRp8C9mhUHiT",
+	"PILrXdS7R0x8SjwER6ML74ATSs95WcERdmnsqah1rtVRPyERIthdoVQbhtMOZbFFl40KVVkPtzypyJy4",
+	"tsu7Pc5yX/llbylP9m4A9ExhNcdIZaEViIT60O24OAxFpk26wsaIyjzg6Z52Fh0ue3peLBw/D2sRPjsa",
+	"z31n7Fi+M5hb46HnWfOJN7ac+dR2JgNMJs4Qlg2RrEeCk0u0l9rT0B17M98ecsKiHusshhy1EEzbuRNu",
+	"mLYgPqyPBbD5PFCLR6gaZR9/1QLT2j0iJKOVA/8/c8fwgD8nzyTOwO24DmziP7r9n7KItu1imFFqV/uA",
+	"QMozhJGU1V0UC4R2ERMRLiJnhsRJvgximR0tZEsCUStdJLJByWMa30NQV0zW9IGkRXPS39VnpRQmPjUj",
+	"CUNawaQeuolE0Uf0jWje8IRBOwOGPLqLvkVQ5F0lcr6PuPAVE4hW12JSVfdHgOSZ3PUVmPyaCoN+XsdG",
+	"o4iS+oRWUTUpDLM8Ma1QYVU4VD4xsoUQUv6Ik5JgD9yz8oXUZs0WyF6uPGvKnrVJSSh4a7rgookjHCIZ",
+	"DZC24MrcNRWoUt222mDnOa276Eg3SYL/7gUAKs7JkbGGHEzgImpQQ95zkwgjjso24Yglejg9LHG3EuvS",
+	"tvIJJPahTNXgHJRdQAuWbQwda2jUResgAjxwJrTGj+LfMUER9DevijjI+F4WfNxu8T/ocQmFFnGi6CGq",
+	"oFlwKuql6ipLJ56VDtf48RxQCRSfDSq18UK6UMTwPmuSqUz+Hd2GnjJfshabUvzIu5IFiiiYOoGoLJdd",
+	"c0uHr2rvtAlxBE2Cdqu97NYjXQldtI08bnfG+3gbGfy8xhtIePnU0BWR6f0TdZoFq4GPB2p+8/dPdw+r",
+	"SJ6800VZopqHBY5iKe5Stw1aeQyEcigwmJuaE9n3/fdb2x5MxPPv5YVnC1CygbP1yVa7QZTqIpYnEojh",
+	"HCRUsGShgnD7Q8uo45+MfHs0tN2+1R9MPWs8Ggytme8PLW/cH9vT8Xg8Gs7qzYiRUcvuCqmz+L3jx3QN",
+	"/oiEdhb9T5nHtkMdaBsr/aLSSaq8dBF5TCyVyigNJ1EyMf1VBExbD2vQcbjpbcFqcdj58Kna9wZ7MbY/",
+	"w2aonBE+Kw4PeYheSA6mZD3weuUEIo8uIR7q2z30OiSYEejAid0E7fkxBv0+YEkM2v+nT228N2aPXbV5",
+	"o9Z3kV5FuTiOA1DgEd0m4s4XaZjspv1LBKvz6BnsIQA7q61ZURG0JLiFr87QeqFkEnEe1MYk4u8LFsy1",
+	"H0iyVraQwfkHVgUO0pbFIkHVUM6gAo7/8QbFVytxgF/w4RrJkYlnuwN/PLWGrk2sEZ4PrLlnY8t2B3hG",
+	"xs7UH/ZbRCjcGqnl+MN8joPKQfrcB7XQBevQKcXFmPCKc1dqrnVSclh24po6uP6YE2cyaL7+4ybxLdFt",
+	"OmvOwB9gG4+toTuyxe3HHA/7Vn/qzsjAt90ZHrU9a3lcfRUH7d2L2syDqpNWoPXyMaObVuKQbqC4ZiYN",
+	"pYvQ2KJFNJ+XzQbAT2c6kSYI/hKEX/fJpJtGcnCI+/7Us2fWzJ041si3Pctx+q41dmaujefehIwGrc6m",
+	"gVb+4NNJN0dLwVstVLF4KJuLPjiRTSRfadD/wYKvwpNH0YbuoHo/or6PgoglBMMNLlttRbvlIEHS9jYt",
+	"x6exe6Df5Z/idB8Wu+MhnruDKbH63nhojfCQWDNvOLMmeOgO3Ske+f15y6P9VUldONefR+huNx5OyBWN",
+	"/GCp+o9WHvAreSGWNvzugm0J2WpQWI5Kz3oaFgTPudCVv/TQTYJEwQYoxIciugM3NE5k0ht4aOIeuhUz",
+	"iCuK9xG4pGmCZGUnkcmDAy9t2w6fPWGIRA9BTKM19I+WUS7yCiDrTF7iSCY0tMiIkeioTww8sUheRHZI",
+	"uIvMs6hn1dOs8eNzEi2TVWcxsufjbtskE5VqlGWs8ynllZF45NOq67MsUuzsgc6qAsjp7EaQgauTQT7Z",
+	"sHBMXJyQJZQF1bP75HmXvr1Ov9znFOKp07tHnDWY9sFRA2Wan7AuuOBiqq4ptRu4tMRZoRwZIMkUNbfG",
+	"j7304oFutB3Jmg28FDVeU69kZ2B3Wrj53pbP0KGUFCHGROw4JDXszsAvr+StunYqs/wFwVRahy8Iwqhu",
+	"ZlSjFOE9XA6BUOdnuNQYDmFDA6IeUip4oX96TERYFQ6pSbU6COjpTeW01mW+jYc+mVpTZzS1xnPsW7OZ",
+	"M7DGsxH2nZnX77uTr8GaadKV7jqrUPYsq1CWrfVZs7JlzZn8mZhVdecznXPV9Udr0x5t5A2cvjsmlj3x",
+	"ptbI80bW3O0PLJv0nYlruwNnjrX2aH3XxlM8JdbQtx1rNMRja+Y4Q2s8ICM8IDbxgDl+le3RtA1v0x+t",
+	"Lb+sptJG/dHOzTzFMdDq9Bm5UzPj8jBTXcbYaxMVJqKYZeKYJj+rHT9cNcERBe4rge8KhdRPZLwEPCzK",
+	"Wlnh6xLewsjHQbiNSVYzUkapoyXlMEScw8fAoCuS0SrX+lfcViv5w/dT4hIl9AJS3hN3VQjhepK9L+2P",
+	"tPTTY4LWQURjo0DzZsSd+mNiueOhY41HnmvNHTyxhsPZbOK7w6nrDA7WUpIDfwUS7qs27eUuNvLdkanb",
+	"d2w8sgb+xLNGzmhozfB4aE29Oem7tj/Gk2GnDec1H8Y/1MyXQJ31Hiuf3Pt7J6020Vn88oFvuYMZtyHE",
+	"HzKhGP78IDpBKKa0jcPOovMUtl0CVXIOpE0sZdiQuTUy2aeKb8dQRdnAEkQWhp6LK5kvE1pxlpYhR6tI",
+	"ev1Z6NGbDYmIt0C7FUVe4EHkQBcSYOEfuxVUFpNDAbmbBrtbEWOJyOzTkoumAiIZpAVBVCCvsiGygikG",
+	"ACgKIeUeOXu98AeUQtkmCC9FCIscKs3cNkFBZYGSmCyUkS+azgSxqLcJo2q9b+SgmeVtxE/qk5GGGBPu",
+	"Iq2/gQ6ftMzKQ/2NnyoBQkwghykNBi1lykD+MsemNnIas/7pw6f/GwAA//8=",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,
