@@ -208,10 +208,14 @@ func TestProjectKeepsAnOwner(t *testing.T) {
 	ok(t, st.InTx(ctx, func(q *store.Queries) error { return q.AddProject(ctx, "shop", "Shop", "ann") }))
 	wantCode(t, st.RemoveMember(ctx, "shop", "ann"), cks.Conflict)
 	sql(t, st, `INSERT INTO project_members SELECT p.id, a.id, 'Admin' FROM projects p, accounts a WHERE a.name = 'bob'`)
-	errs := together(2, func(i int) error { return st.RemoveMember(ctx, "shop", []string{"ann", "bob"}[i]) })
-	if (errs[0] == nil) == (errs[1] == nil) {
-		t.Errorf("removed by %v", errs)
-	}
+	ended := make(chan error, 1)
+	ok(t, st.InTx(ctx, func(q *store.Queries) error {
+		ok(t, q.RemoveMember(ctx, "shop", "ann"))
+		go func() { ended <- st.RemoveMember(ctx, "shop", "bob") }()
+		waitBlocked(t, st, 1)
+		return nil
+	}))
+	wantCode(t, <-ended, cks.Conflict)
 	p := must[cks.Project](t)(st.ProjectByRef(ctx, read[string](t, st, `SELECT id::text FROM projects`)))
 	if len(p.Owners) != 1 {
 		t.Errorf("owners are %v", p.Owners)
