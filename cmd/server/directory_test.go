@@ -97,6 +97,12 @@ func TestProjectsBelongToTheirMembers(t *testing.T) {
 	if vms := ann.call("listVirtualMachines").list("virtualmachine"); len(vms) != 2 || vms[0].text("account") != "ann" {
 		t.Errorf("ann's VMs: %v", vms)
 	}
+	if networks := ann.call("listNetworks", "projectid="+project).list("network"); len(networks) != 1 || networks[0].text("project") != "shop" || networks[0]["account"] != nil {
+		t.Errorf("the project's networks: %v", networks)
+	}
+	if networks := ann.call("listNetworks").list("network"); len(networks) != 1 || networks[0].text("account") != "ann" {
+		t.Errorf("ann's networks: %v", networks)
+	}
 	events := ann.call("listEvents", "projectid="+project, "type=KUBERNETES.CLUSTER.CREATE").list("event")
 	if len(events) != 4 || events[0].text("project") != "shop" || events[0].text("username") != "bob" || events[3].text("username") != "bob" {
 		t.Errorf("the project's events: %v", events)

@@ -75,7 +75,7 @@ func TestRequestsReachTheService(t *testing.T) {
 		"list templates": {"command=listTemplates&templatefilter=all&id=7&ids=8,9&name=n&keyword=k&zoneid=1&page=1&pagesize=5",
 			cks.TemplateFilter{Which: "all", ID: "7", IDs: []string{"8", "9"}, Name: "n", Keyword: "k", ZoneID: "1", Page: cks.Page{Number: 1, Size: 5}}},
 		"list networks": {"command=listNetworks&id=7&keyword=k&zoneid=1&account=a&listall=true&isrecursive=true&projectid=-1&page=1&pagesize=5&domainid=" + domainID,
-			cks.NetworkFilter{ID: "7", Keyword: "k", ZoneID: "1", Account: "a", ListAll: true, Page: cks.Page{Number: 1, Size: 5}}},
+			cks.NetworkFilter{ID: "7", Keyword: "k", ZoneID: "1", Account: "a", Project: "-1", ListAll: true, Page: cks.Page{Number: 1, Size: 5}}},
 		"query a job": {"command=queryAsyncJobResult&jobid=" + jobID, jobID},
 		"list jobs": {"command=listAsyncJobs&startdate=2026-11-07T18%3A39%3A39%2B0000&keyword=k&account=a&listall=true&page=1&pagesize=5&managementserverid=" + uid +
 			"&isrecursive=true&domainid=" + domainID,
@@ -151,7 +151,6 @@ func TestRefusesWhatItCannotHonour(t *testing.T) {
 		"command=listAsyncJobs&domainid=" + uid:                                 "Invalid parameter domainid value=" + uid + " " + none,
 		"command=listEvents&domainid=" + uid:                                    "Invalid parameter domainid value=" + uid + " " + none,
 		"command=listNetworks&domainid=" + uid:                                  "Invalid parameter domainid value=" + uid + " " + none,
-		"command=listNetworks&projectid=" + uid:                                 "Invalid parameter projectid value=" + uid + " " + none,
 		"command=listEvents&duration=60":                                        "The parameter duration is not supported here",
 		"command=listEvents&entrytime=60":                                       "The parameter entrytime is not supported here",
 		"command=listVirtualMachines&id=7&ids=8":                                "Specify either id or ids but not both parameters",
