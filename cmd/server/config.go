@@ -22,6 +22,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"ckscale/internal/secretbox"
+	"ckscale/internal/service"
 )
 
 // config is the whole configuration. Each field is one environment variable;
@@ -41,6 +42,7 @@ type config struct {
 	DataDir      string        `env:"CKSCALE_DATA_DIR" derived:"/var/lib/ckscale for root, else $XDG_STATE_HOME/ckscale or ~/.local/state/ckscale" help:"data of the embedded PostgreSQL and generated keys"`
 	AdminAPIKey  string        `env:"CKSCALE_ADMIN_API_KEY" derived:"generated once and kept in the data directory" help:"API key of the account admin"`
 	AdminSecret  string        `env:"CKSCALE_ADMIN_SECRET_KEY" derived:"generated once and kept in the data directory" help:"secret key of the account admin"`
+	AdminPasswd  string        `env:"CKSCALE_ADMIN_PASSWORD" derived:"none: the account admin cannot log in, unless by server account password" help:"password of the account admin, for clients that log in instead of signing"`
 	EncryptKey   secretbox.Key `env:"CKSCALE_ENCRYPTION_KEY" derived:"generated once and kept in the data directory" help:"32 bytes in base64 or hex, with which secret keys are encrypted in the database; the same for all of its servers"`
 	EndpointURL  string        `env:"CKSCALE_ENDPOINT_URL" derived:"http://ADDRESS/client/api of the listen address, https with TLS" help:"address of the API as clusters reach it (CloudStack's endpoint.url)"`
 	EnforcePost  bool          `env:"CKSCALE_ENFORCE_POST" default:"false" help:"whether changes have to be sent by POST, and signatures of version 3 expiring within 15 minutes (CloudStack's enforce.post.requests.and.timestamps)"`
@@ -184,6 +186,11 @@ func (c config) check() []error {
 	}
 	if (c.AdminAPIKey == "") != (c.AdminSecret == "") {
 		problem("CKSCALE_ADMIN_API_KEY, CKSCALE_ADMIN_SECRET_KEY: only one of the two is set")
+	}
+	if c.AdminPasswd != "" {
+		if err := service.CheckPassword(c.AdminPasswd); err != nil {
+			problem("CKSCALE_ADMIN_PASSWORD: %w", err)
+		}
 	}
 	if strings.ContainsFunc(c.AdminAPIKey, func(r rune) bool { return r <= ' ' || r >= 0x7f || r == ':' }) {
 		problem("CKSCALE_ADMIN_API_KEY: only visible ASCII characters without a colon can be sent")

@@ -20,6 +20,9 @@ type example struct {
 	ids     []string // of what it lists
 }
 
+// ownIDs are the lists of what has other ids everywhere.
+var ownIDs = map[string]bool{"listEvents": true, "listAccounts": true, "listUsers": true, "listProjects": true}
+
 // examples are those of the document that a server serves.
 func (c *client) examples() []example {
 	c.Helper()
@@ -44,7 +47,7 @@ func (c *client) examples() []example {
 			for _, answer := range media.Examples {
 				answers = append(answers, answer.Value.Value)
 			}
-			if byID && e.read && e.command != "listEvents" { // events have ids of their own everywhere
+			if byID && e.read && !ownIDs[e.command] {
 				e.ids = listedIDs(answers)
 			}
 			all = append(all, e)
@@ -102,6 +105,9 @@ func TestExamplesAreOfTheDemo(t *testing.T) {
 	}
 	listed := map[string]bool{}
 	for _, e := range all {
+		if e.command == "login" {
+			continue // nobody has a password there
+		}
 		params := e.params
 		switch e.command {
 		case "scaleKubernetesCluster":

@@ -215,7 +215,7 @@ var badInputs = []badInput{
 	{"create", create, valid + "dockerregistryurl=https://r.test", 431, "All the docker private registry parameters"},
 	{"create", create, valid + "networkid={zone}", 431, noEntity},
 	{"create", create, valid + "clustertype=externalmanaged", 431, "Unable to resolve cluster type externalmanaged"},
-	{"create", create, valid + "account=nobody", 431, "the caller's own account"},
+	{"create", create, valid + "account=nobody", 431, "Unable to find account by name nobody"},
 	{"create", create, valid + "networkid=x", 431, noEntity},
 
 	// Kubeconfigs, templates, networks, versions

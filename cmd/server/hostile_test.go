@@ -137,7 +137,7 @@ func upper(s string) string {
 // TestBadInputChangesNothing sends every bad input in every encoding.
 //
 // Keeps: A14, A15, A16, A17, A18, A19, A20, §3/failed-job, §3/changes-nothing, §3.1/1-incomplete, §3.1/1-type.
-// Keeps: §3.1/1-offering, §3.1/2-number, §3.1/4-nothing, §3.1/4-bounds, §3.1/5-projects, §3.1/10b-repeated.
+// Keeps: §3.1/1-offering, §3.1/2-number, §3.1/4-nothing, §3.1/4-bounds, §3.1/10b-repeated.
 // Keeps: §3.1/10b-empty, §3.1/10-kinds, §3.1/11a, §3.1/11b.
 // Keeps: §1.2/map-fields, §1.2/command-value, §1.3/string-length, §1.3/uuid, §1.3/uuid-minus-one, §1.3/number.
 // Keeps: §1.4/malformed, §1.4/bare, §1.10/customjobid-form, §1.10/customjobid-used, §2.9/missing-id, §2.9/bad-size.
@@ -291,6 +291,9 @@ func TestNoParameterTakesWhatIsNoText(t *testing.T) {
 				params := slices.DeleteFunc(pairs(valid), func(p pair) bool { return p.name == name })
 				params = append(params, pair{name, bad.value})
 				for _, e := range []spelling{spellings[0], spellings[2]} {
+					if command == "login" && e.name == spellings[0].name {
+						continue // it is refused by GET, whatever it says
+					}
 					req, err := e.write(t.Context(), l.client.url, l.keys, command, params)
 					if err != nil {
 						t.Fatal(err)
@@ -321,6 +324,7 @@ func (l *lab) everyCommand(db *pgx.Conn) map[string][]string {
 		"kubernetesversionid": id("kubernetes_versions"), "serviceofferingid": id("service_offerings"),
 		"semanticversion": "1.35.0", "mincpunumber": "2", "minmemory": "2048", "url": "https://example.test/iso", "state": "Enabled",
 		"templatefilter": "featured",
+		"username":       "nobody", "password": "nothing",
 	}
 	commands := map[string][]string{}
 	for _, a := range l.call("listApis").list("api") {

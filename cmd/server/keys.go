@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 
 	"ckscale/internal/cks"
+	"ckscale/internal/service"
 	"ckscale/internal/store"
 )
 
@@ -56,6 +57,9 @@ func ensureAdmin(ctx context.Context, st *store.Store, cfg config, log *slog.Log
 		inClear, err = q.ClearSecrets(ctx)
 		return err
 	})
+	if err == nil && cfg.AdminPasswd != "" {
+		err = service.EnsurePassword(ctx, st, store.Admin, cfg.AdminPasswd)
+	}
 	switch {
 	case err != nil || inClear == 0:
 	case cfg.embedded():

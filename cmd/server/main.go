@@ -18,6 +18,7 @@ import (
 type process struct {
 	getenv  func(string) string
 	environ []string
+	stdin   io.Reader
 	stdout  io.Writer
 	stderr  io.Writer
 }
@@ -36,10 +37,15 @@ var commands = []command{
 	{"healthcheck", "", "ask the server at CKSCALE_ADDR whether it is ready; exit 1 if not", process.healthcheck},
 	{"account create", "NAME", "add an account and print its keys, once", process.createAccount},
 	{"account rotate", "NAME", "give an account new keys and print them, once; the old ones end within 5 s", process.rotateAccount},
-	{"account disable", "NAME", "refuse the keys of an account, within 5 s", process.disableAccount},
+	{"account password", "NAME [-stdin | -none]", "let an account log in: print a new password, once, or read it from standard input; or let it log in no more", process.passwordAccount},
+	{"account disable", "NAME", "refuse the keys of an account, within 5 s, and end its sessions", process.disableAccount},
 	{"account enable", "NAME", "accept them again", process.enableAccount},
 	{"account list", "", "list the accounts, without keys", process.listAccounts},
 	{"account encrypt", "", "encrypt secret keys that an older release has stored in clear", process.encryptAccounts},
+	{"project create", "NAME ACCOUNT", "add a project that belongs to an account", process.createProject},
+	{"project add", "NAME ACCOUNT", "make an account a member of a project, within 5 s", process.addMember},
+	{"project remove", "NAME ACCOUNT", "make it none, within 5 s", process.removeMember},
+	{"project list", "", "list the projects", process.listProjects},
 	{"migrate", "up | version | force N", "bring the schema up to date, show its version, or declare it to be N", process.migrate},
 }
 
@@ -49,7 +55,7 @@ var errUsage = errors.New("wrong usage; see server -help")
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
-	p := process{getenv: os.Getenv, environ: os.Environ(), stdout: os.Stdout, stderr: os.Stderr}
+	p := process{getenv: os.Getenv, environ: os.Environ(), stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
 	if err := p.run(ctx, os.Args[1:]); err != nil {
 		fmt.Fprintln(os.Stderr, "server:", err)
 		if errors.Is(err, errUsage) {

@@ -105,8 +105,9 @@ func newServer(ctx context.Context, st *store.Store, cfg config, log *slog.Logge
 	s.scanner = jobs.NewScanner(st, s.world, s.world, jobs.ScanConfig{Interval: cfg.ScanInterval, KeepEvents: cfg.KeepEvents, Log: log})
 	s.front = &front{Service: service.New(st, s.world, service.Settings{
 		MaxSize: cfg.MaxSize, ScaleTimeout: cfg.ScaleTimeout, StartTimeout: cfg.StartTimeout, UpgradeTimeout: cfg.UpgradeLimit,
-		AddTimeout: cfg.AddTimeout, RemoveTimeout: cfg.LeaveTimeout,
-		EndpointURL: cfg.EndpointURL, ServerID: s.runner.Owner(), Steps: jobs.Steps, UndoSteps: jobs.UndoSteps,
+		AddTimeout: cfg.AddTimeout, RemoveTimeout: cfg.LeaveTimeout, DrainTimeout: cfg.DrainTimeout,
+		EndpointURL: cfg.EndpointURL, EnforcePost: cfg.EnforcePost,
+		ServerID: s.runner.Owner(), Steps: jobs.Steps, UndoSteps: jobs.UndoSteps,
 	})}
 	err := s.front.clock.read(ctx, st.Now)
 	if err != nil {

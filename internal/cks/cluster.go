@@ -20,7 +20,28 @@ type Account struct {
 	DomainID   string `json:"domainid"`
 	Domain     string `json:"domain"`     // "ROOT"
 	DomainPath string `json:"domainpath"` // "ROOT", no trailing slash
+
+	// The project whose things belong to this account; empty for all others.
+	ProjectID string `json:"projectid,omitempty"`
+	Project   string `json:"project,omitempty"` // its name
+
+	// The accounts of the projects that this one is a member of; only of an
+	// account that asks for something.
+	Projects Memberships `json:"-"`
 }
+
+// Owns reports whether what belongs to the account ownerID is this one's to use:
+// it is its own, or that of a project that it is a member of, or it is a root
+// admin.
+func (a Account) Owns(ownerID string) bool {
+	return a.Admin || a.ID == ownerID || slices.Contains(a.Projects.List(), ownerID)
+}
+
+// Memberships are ids, separated by spaces.
+type Memberships string
+
+// List returns the ids.
+func (m Memberships) List() []string { return strings.Fields(string(m)) }
 
 // Zone is where clusters are.
 type Zone struct {

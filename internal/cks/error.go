@@ -22,6 +22,7 @@ const (
 	Unauthorized Code = "unauthorized" // 401, no cserrorcode
 	Unsupported  Code = "unsupported"  // 432/9999: unknown command, or not for this account
 	Denied       Code = "denied"       // 531/4365: no access
+	BadLogin     Code = "bad_login"    // 531, no cserrorcode: a name or a password that is not right
 	NoMethod     Code = "no_method"    // 405/9999
 	TooLarge     Code = "too_large"    // 431/9999: body or parameters over the limit
 	Unavailable  Code = "unavailable"  // 503/9999: database lost, shutting down

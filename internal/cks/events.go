@@ -33,6 +33,10 @@ const (
 	EventNodeAdd      EventType = "KUBERNETES.CLUSTER.NODE.ADD"
 	EventNodeRemove   EventType = "KUBERNETES.CLUSTER.NODE.REMOVE"
 	EventJobCancel    EventType = "JOB.CANCEL"
+
+	EventUserLogin  EventType = "USER.LOGIN" // these three are CloudStack's, too
+	EventUserLogout EventType = "USER.LOGOUT"
+	EventSetting    EventType = "CONFIGURATION.VALUE.EDIT"
 )
 
 // EventTypes lists every EventType once.
@@ -42,6 +46,7 @@ var EventTypes = []EventType{
 	EventVersionAdd, EventVersionUpdate, EventVersionDelete,
 	EventVMCreate, EventVMDestroy, EventNodesAdd, EventNodesRemove,
 	EventClusterState, EventNodeAdd, EventNodeRemove, EventJobCancel,
+	EventUserLogin, EventUserLogout, EventSetting,
 }
 
 // Level says how much an event matters.
@@ -154,6 +159,17 @@ func NodeRemoved(node, cluster string) string {
 	return fmt.Sprintf("Node %s was removed from Kubernetes cluster %s", node, cluster)
 }
 
+// LoggedIn is the text for a user who logged in.
+func LoggedIn(from string) string { return "user has logged in from IP Address " + from }
+
+// LoggedOut is the text for one who logged out.
+const LoggedOut = "user has logged out"
+
+// SettingChanged is the text for a setting that has another value.
+func SettingChanged(name, value string) string {
+	return fmt.Sprintf("Successfully completed updating configuration. Name: %s, value: %s", name, value)
+}
+
 // System is who did what nobody asked for, such as the scanner's moves.
 const System = "system"
 
@@ -185,6 +201,8 @@ type EventFilter struct {
 	ResourceID   string
 	ResourceType string
 	Account      string // account name, for admins
+	Project      string // as in ClusterFilter
+	Reach        Reach
 	ListAll      bool
 	Page         Page
 }

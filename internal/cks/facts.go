@@ -70,8 +70,8 @@ type CreateFacts struct {
 	Network         *Network            // nil: one is to be made
 	Offerings       map[string]Offering // by id: those that the request names
 	MaxSize         int                 // as in ScaleFacts
-	Limits          Limits              // of the caller
-	Used            Usage               // by the caller
+	Limits          Limits              // of the owner to be
+	Used            Usage               // by him
 	ServiceDisabled bool                // as in ScaleFacts
 }
 

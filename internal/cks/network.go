@@ -28,6 +28,8 @@ type NetworkFilter struct {
 	Keyword string // part of the name, any case
 	ZoneID  string
 	Account string
+	Project string // as in ClusterFilter
+	Reach   Reach
 	ListAll bool
 	Page    Page
 }

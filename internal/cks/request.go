@@ -39,6 +39,8 @@ type CreateRequest struct {
 	CSI           bool
 	Linked        bool   // ExternalManaged: no more than a record
 	Endpoint      string // its externalloadbalanceripaddress
+	Account       string // name of the owner; "" = the caller
+	ProjectID     string // owner
 	JobID         string
 }
 
@@ -65,7 +67,9 @@ type DeployRequest struct {
 	TemplateID  string
 	NetworkIDs  []string // the first is the default network's; empty = the account's own network
 	Keypair     string
-	KeepStopped bool // startvm=false
+	KeepStopped bool   // startvm=false
+	Account     string // name of the owner; "" = the caller
+	ProjectID   string // owner
 	JobID       string
 }
 
@@ -99,6 +103,23 @@ type Page struct {
 	Size   int // 0 = DefaultPageSize, -1 = unlimited
 }
 
+// PageOf returns the rows of the page out of all.
+func PageOf[T any](p Page, all []T) []T {
+	size := p.Size
+	if size < 0 {
+		return all
+	}
+	if size == 0 {
+		size = DefaultPageSize
+	}
+	before := max(p.Number, 1) - 1
+	if before > len(all)/size {
+		return nil
+	}
+	from := before * size
+	return all[from:min(from+size, len(all))]
+}
+
 // DefaultPageSize is CloudStack's default.page.size, which is the largest page
 // too.
 const DefaultPageSize = 500
@@ -111,6 +132,8 @@ type ClusterFilter struct {
 	State   string // exact
 	Type    string // CloudManaged or ExternalManaged
 	Account string // account name, for admins
+	Project string // projectid: what belongs to it, AllProjects; "" = not what belongs to projects
+	Reach   Reach  // what these two and ListAll mean for the caller
 	ListAll bool
 	Page    Page
 }
@@ -126,6 +149,8 @@ type VMFilter struct {
 	NetworkID string
 	Cluster   string // our extension: kubernetesclusterid
 	Account   string
+	Project   string // as in ClusterFilter
+	Reach     Reach
 	ListAll   bool
 	Page      Page
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/google/go-cmp/cmp"
@@ -77,6 +78,18 @@ var answerCases = []answerCase{
 	{"networks", "command=listNetworks", canned{total: 2, networks: []cks.NetworkView{network, {Account: admin, Zone: zone, Network: cks.Network{ID: smallID, Name: "spare", Created: submitted}}}}},
 	{"networks_none", "command=listNetworks", canned{}},
 	{"zones", "command=listZones", canned{total: 1, zones: []cks.Zone{zone}}},
+	{"login", "command=login&username=ann&password=secret-of-ann", canned{session: cks.Session{
+		ID: "the-id", Key: "0bAiw8pEVq3mLZtNcJ5x7yHdUfk", Account: annEntry.Account, Idle: 30 * time.Minute, Server: "server-1"}}},
+	{"logout", "command=logout", canned{}},
+	{"capabilities", "command=listCapabilities", canned{}},
+	{"users", "command=listUsers", canned{total: 2, accounts: []cks.AccountEntry{adminEntry, annEntry}}},
+	{"accounts", "command=listAccounts", canned{total: 2, accounts: []cks.AccountEntry{adminEntry, annEntry}}},
+	{"projects", "command=listProjects", canned{total: 1, projects: []cks.Project{shop}}},
+	{"projects_none", "command=listProjects", canned{}},
+	{"configurations", "command=listConfigurations", canned{total: 2, settings: sampleSettings()}},
+	{"configuration", "command=updateConfiguration&name=cloud.kubernetes.cluster.max.size&value=20", canned{settings: sampleSettings()[1:]}},
+	{"cluster_of_project", "command=listKubernetesClusters", canned{total: 1, clusters: []cks.ClusterView{clusterOfProject()}}},
+	{"event_of_project", "command=listEvents", canned{total: 1, events: []cks.AuditEvent{{ID: jobID, Account: shop.Account, Created: submitted}}}},
 	{"configure_simulator", "command=configureSimulator&name=vm.start&value=fail&count=1", canned{}},
 	{"simulator", "command=querySimulator", canned{world: cks.Simulation{
 		Calls:       []cks.Calls{{Operation: "node.drain", ClusterID: clusterID, VMID: workerVM, Count: 1}, {Operation: "node.list", ClusterID: clusterID, Count: 9}},
@@ -104,6 +117,9 @@ func sendTo(t *testing.T, svc *canned, query string) []byte {
 		t.Fatal(err)
 	}
 	r := httptest.NewRequest(nethttp.MethodGet, "/client/api?response=json&"+query, nil)
+	if commandOf(query) == "login" {
+		r = post("", query)
+	}
 	r.SetBasicAuth(adminKey, adminSecret)
 	rec := httptest.NewRecorder()
 	h.ServeHTTP(rec, r)

@@ -36,9 +36,15 @@ func (s *server) admit(r *nethttp.Request, in received) ([]pair, error) {
 func (s *server) identify(r *nethttp.Request, in received) ([]pair, error) {
 	readings := in.readings()
 	tries := s.guard.attempts(s.sender(r))
+	if c := s.opener(in.path, readings[0]); c != nil {
+		return readings[0], s.admitOpener(r, readings[0], tries, c)
+	}
 	key, secret, basic := r.BasicAuth()
 	if basic && anyCase(readings[0], "signature") == "" {
 		return readings[0], s.admitBasic(r, in.path, readings[0], tries, key, secret)
+	}
+	if shown := sessionOf(r, readings[0]); shown.id != "" && anyCase(readings[0], "signature") == "" && anyCase(readings[0], "apiKey") == "" {
+		return readings[0], s.admitSession(r, in.path, readings[0], tries, shown)
 	}
 	x := exchangeFrom(r.Context())
 	err := s.admitSigned(r, in.path, readings[0], tries)
@@ -150,6 +156,11 @@ func (s *server) admitBasic(r *nethttp.Request, path string, params []pair, trie
 		return refused()
 	}
 	tries.right()
+	return s.admitKnown(r, path, params, account)
+}
+
+// admitKnown finds the command that account asks for, once it is sure who asks.
+func (s *server) admitKnown(r *nethttp.Request, path string, params []pair, account cks.Account) error {
 	x := exchangeFrom(r.Context())
 	x.caller = account
 	name, err := commandName(path, params)

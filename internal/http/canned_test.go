@@ -26,6 +26,10 @@ type canned struct {
 	networks []cks.NetworkView
 	world    cks.Simulation
 	unlinked []cks.Unlinked
+	session  cks.Session
+	accounts []cks.AccountEntry
+	projects []cks.Project
+	settings []cks.Setting
 	total    int
 	err      error
 	asked    any // the last request
@@ -38,6 +42,35 @@ func (c *canned) ask(req any) error {
 
 func (c *canned) Authenticate(context.Context, string) (cks.Account, string, error) {
 	return c.account, adminSecret, nil
+}
+
+func (c *canned) Login(_ context.Context, req cks.LoginRequest) (cks.Session, error) {
+	return c.session, c.ask(req)
+}
+
+func (c *canned) Session(_ context.Context, id, key string) (cks.Account, error) {
+	return c.account, c.ask([]string{id, key})
+}
+
+func (c *canned) Logout(_ context.Context, id, key string) error { return c.ask([]string{id, key}) }
+
+func (c *canned) Accounts(_ context.Context, _ cks.Account, f cks.AccountFilter) ([]cks.AccountEntry, int, error) {
+	return c.accounts, c.total, c.ask(f)
+}
+
+func (c *canned) Projects(_ context.Context, _ cks.Account, f cks.ProjectFilter) ([]cks.Project, int, error) {
+	return c.projects, c.total, c.ask(f)
+}
+
+func (c *canned) Settings(_ context.Context, f cks.SettingFilter) ([]cks.Setting, int, error) {
+	return c.settings, c.total, c.ask(f)
+}
+
+func (c *canned) UpdateSetting(_ context.Context, _ cks.Account, name, value, accountID string) (cks.Setting, error) {
+	if err := c.ask([]string{name, value, accountID}); err != nil || len(c.settings) == 0 {
+		return cks.Setting{}, err
+	}
+	return c.settings[0], nil
 }
 
 func (c *canned) Scale(_ context.Context, _ cks.Account, req cks.ScaleRequest) (cks.Job, error) {

@@ -21,6 +21,7 @@ type command struct {
 	Method      string // GET for reads, POST for changes
 	Async       bool   // answered with a jobid
 	AdminOnly   bool
+	Open        bool   // nobody is asked who he is
 	Since       string // version that brought it, or ""
 	Params      []param
 	Related     []string // other commands that give the same object
@@ -111,6 +112,7 @@ func newCommand(name, method string, op *openapi3.Operation, gives *openapi3.Sch
 		Method:      method,
 		Async:       text(op.Extensions, extResult) != "",
 		AdminOnly:   op.Extensions[extAdmin] == true,
+		Open:        op.Security != nil && len(*op.Security) == 0,
 		Since:       text(op.Extensions, extSince),
 		Response:    fieldsOf(gives, nil),
 	}

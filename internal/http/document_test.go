@@ -152,6 +152,14 @@ func TestCommands(t *testing.T) {
 		"removeVirtualMachinesFromKubernetesCluster": "sync POST",
 		"deployVirtualMachine":                       "async POST",
 		"destroyVirtualMachine":                      "async POST",
+		"login":                                      "sync POST",
+		"logout":                                     "sync POST",
+		"listCapabilities":                           "sync GET",
+		"listUsers":                                  "sync GET",
+		"listAccounts":                               "sync GET",
+		"listProjects":                               "sync GET",
+		"listConfigurations":                         "sync GET admin",
+		"updateConfiguration":                        "sync POST admin",
 	}, got); diff != "" {
 		t.Errorf("-want +document:\n%s", diff)
 	}

@@ -11,6 +11,15 @@ import (
 // date is CloudStack's form of a time.
 func date(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05-0700") }
 
+// ownName is the name of an owner that is an account: what belongs to a project
+// shows that instead (cks.md §2.6).
+func ownName(owner cks.Account) string {
+	if owner.ProjectID != "" {
+		return ""
+	}
+	return owner.Name
+}
+
 // encodeCluster returns a cluster's API object (cks.md §2.6).
 func encodeCluster(v cks.ClusterView) api.KubernetesCluster {
 	c := v.Cluster
@@ -22,7 +31,9 @@ func encodeCluster(v cks.ClusterView) api.KubernetesCluster {
 		Zonename:              v.Zone.Name,
 		Networkid:             c.NetworkID,
 		Associatednetworkname: c.NetworkName,
-		Account:               v.Account.Name,
+		Account:               ownName(v.Account),
+		Projectid:             v.Account.ProjectID,
+		Project:               v.Account.Project,
 		Domainid:              v.Account.DomainID,
 		Domain:                v.Account.Domain,
 		Domainpath:            v.Account.DomainPath,

@@ -44,7 +44,9 @@ func encodeMachine(vm cks.VM, owner cks.Account, zone cks.Zone, networkID, netwo
 		Id:          vm.ID,
 		Name:        vm.Name,
 		Displayname: cmp.Or(vm.DisplayName, vm.Name),
-		Account:     owner.Name,
+		Account:     ownName(owner),
+		Projectid:   owner.ProjectID,
+		Project:     owner.Project,
 		Userid:      owner.UserID,
 		Username:    owner.Name, // an account has one user, of its name
 		Domainid:    owner.DomainID,

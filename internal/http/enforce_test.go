@@ -32,6 +32,9 @@ func TestChangesMayHaveToBePosted(t *testing.T) {
 		return signedQuery(append(append([]string{"command", name}, timely(time.Minute)...), more...)...)
 	}
 	for name, c := range l.commands {
+		if c.Open {
+			continue // login is sent by POST anyway, and logout changes nothing but a session
+		}
 		a := l.do(t, get(by(name)))
 		if reads.MatchString(name) {
 			if a.status == nethttp.StatusBadRequest || c.Method != nethttp.MethodGet {

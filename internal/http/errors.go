@@ -32,6 +32,7 @@ const maxErrorText = 4000
 const (
 	noPath    cks.Code = "no_path"    // a path that is not served
 	notPosted cks.Code = "not_posted" // a change that was not sent by POST
+	noCommand cks.Code = "no_command" // a request in a session that names no command
 	limited   cks.Code = "limited"    // too much at once; made by later
 )
 
@@ -52,11 +53,13 @@ var wireCodes = map[cks.Code]wireCode{
 	cks.Unauthorized: {401, 0},
 	cks.Unsupported:  {432, 9999},
 	cks.Denied:       {531, 4365},
+	cks.BadLogin:     {531, 0},
 	cks.NoMethod:     {405, 9999},
 	cks.TooLarge:     {431, 9999},
 	cks.Unavailable:  {503, 9999},
 	noPath:           {404, 9999},
 	notPosted:        {400, 9999},
+	noCommand:        {400, 0},
 	limited:          {429, 4545},
 }
 

@@ -42,6 +42,11 @@ type fakeService struct {
 	list   error // of Clusters
 	await  func(context.Context, time.Duration) error
 	ready  error
+
+	logins   []cks.LoginRequest
+	sessions map[string]string // keys by id
+	who      cks.Account       // of the sessions
+	broken   error             // of Login, Session and Logout
 }
 
 func (f *fakeService) Authenticate(_ context.Context, key string) (cks.Account, string, error) {
@@ -65,6 +70,53 @@ func (f *fakeService) Authenticate(_ context.Context, key string) (cks.Account, 
 		return cks.Account{ID: "4", Name: "none"}, "", nil
 	}
 	return cks.Account{}, "", cks.Errorf(cks.Unauthorized, "no such key")
+}
+
+// What fakeService lets log in, and the session that it opens.
+const (
+	goodPassword = "correct horse"
+	sessionID    = "THESESSION"
+	goodKey      = "0bAiw8pEVq3mLZtNcJ5x7yHdUfk"
+)
+
+func (f *fakeService) Login(_ context.Context, req cks.LoginRequest) (cks.Session, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.logins = append(f.logins, req)
+	switch {
+	case f.broken != nil:
+		return cks.Session{}, f.broken
+	case req.Password != goodPassword:
+		return cks.Session{}, cks.Errorf(cks.BadLogin, "Failed to authenticate user %s", req.Username)
+	}
+	f.who = cks.Account{ID: "3", Name: req.Username, UserID: userID, Admin: req.Username == "admin"}
+	f.sessions = map[string]string{sessionID: goodKey}
+	return cks.Session{ID: sessionID, Key: goodKey, Account: f.who, Idle: time.Minute}, nil
+}
+
+func (f *fakeService) Session(_ context.Context, id, key string) (cks.Account, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	want, open := f.sessions[id]
+	switch {
+	case f.broken != nil:
+		return cks.Account{}, f.broken
+	case !open:
+		return cks.Account{}, cks.Errorf(cks.Unauthorized, denied)
+	case want != key:
+		delete(f.sessions, id)
+		return cks.Account{}, cks.Errorf(cks.Unauthorized, "unable to verify user credentials")
+	}
+	return f.who, nil
+}
+
+func (f *fakeService) Logout(ctx context.Context, id, key string) error {
+	if _, open := f.sessions[id]; !open {
+		return f.broken
+	}
+	_, err := f.Session(ctx, id, key)
+	delete(f.sessions, id)
+	return err
 }
 
 func (f *fakeService) Scale(ctx context.Context, caller cks.Account, req cks.ScaleRequest) (cks.Job, error) {

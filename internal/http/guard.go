@@ -34,6 +34,8 @@ const (
 // digest stands for an API key: it has one size, and is no key.
 type digest [sha256.Size]byte
 
+func keyDigest(key string) digest { return sha256.Sum256([]byte(key)) }
+
 // pairing is a key and where it is used.
 type pairing struct {
 	key  digest
@@ -78,7 +80,7 @@ func (g *guard) attempts(from netip.Prefix) *attempts {
 // at says which key comes next. It fails when an attempt would have to wait
 // for too long, so that nothing has to be looked up for it.
 func (a *attempts) at(key string) error {
-	if next := digest(sha256.Sum256([]byte(key))); next != a.key {
+	if next := keyDigest(key); next != a.key {
 		a.key, a.counted = next, false
 		a.known = a.pairs.has(a.pairing)
 	}
@@ -159,6 +161,9 @@ func (a *attempts) right() {
 	a.giveBack()
 	a.pairs.add(a.pairing)
 }
+
+// belongs says that the key was right, of an attempt that was never counted.
+func (a *attempts) belongs() { a.pairs.add(a.pairing) }
 
 func (a *attempts) tooMany(wait time.Duration) error {
 	a.warn()

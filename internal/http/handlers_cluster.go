@@ -91,6 +91,8 @@ func decodeCreate(caller cks.Account, p api.CreateKubernetesClusterParams) (cks.
 		CSI:           p.Enablecsi,
 		Linked:        p.Clustertype == externalManaged,
 		Endpoint:      p.Externalloadbalanceripaddress,
+		Account:       p.Account,
+		ProjectID:     p.Projectid,
 		JobID:         p.Customjobid,
 	}
 	if req.ControlNodes == nil {
@@ -102,14 +104,8 @@ func decodeCreate(caller cks.Account, p api.CreateKubernetesClusterParams) (cks.
 // checkCreate refuses what would make another cluster than was asked for if it
 // were ignored.
 func checkCreate(caller cks.Account, p api.CreateKubernetesClusterParams) error {
-	if p.Projectid != "" {
-		return cks.UnknownEntity("projectid", p.Projectid)
-	}
 	if err := checkDomain(caller, p.Domainid); err != nil {
 		return err
-	}
-	if p.Account != "" && p.Account != caller.Name {
-		return cks.Errorf(cks.Invalid, "A Kubernetes cluster can be created for the caller's own account only, not for account %s", p.Account)
 	}
 	if p.Clustertype != "" && p.Clustertype != cloudManaged && p.Clustertype != externalManaged {
 		return cks.Errorf(cks.Invalid, "Unable to resolve cluster type %s to a supported value (CloudManaged, ExternalManaged)", p.Clustertype)
@@ -157,7 +153,7 @@ func (s *server) DeleteKubernetesCluster(ctx context.Context, req api.DeleteKube
 
 func (s *server) ListKubernetesClusters(ctx context.Context, req api.ListKubernetesClustersRequestObject) (api.ListKubernetesClustersResponseObject, error) {
 	p := req.Params
-	if err := checkScope(callerFrom(ctx), p.Domainid, p.Projectid); err != nil {
+	if err := checkDomain(callerFrom(ctx), p.Domainid); err != nil {
 		return nil, err
 	}
 	views, total, err := s.svc.Clusters(ctx, callerFrom(ctx), cks.ClusterFilter{
@@ -167,6 +163,7 @@ func (s *server) ListKubernetesClusters(ctx context.Context, req api.ListKuberne
 		State:   p.State,
 		Type:    p.Clustertype,
 		Account: p.Account,
+		Project: p.Projectid,
 		ListAll: p.Listall,
 		Page:    decodePage(p.Page, p.Pagesize),
 	})

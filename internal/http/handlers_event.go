@@ -9,7 +9,7 @@ import (
 
 func (s *server) ListEvents(ctx context.Context, req api.ListEventsRequestObject) (api.ListEventsResponseObject, error) {
 	p := req.Params
-	if err := checkScope(callerFrom(ctx), p.Domainid, p.Projectid); err != nil {
+	if err := checkDomain(callerFrom(ctx), p.Domainid); err != nil {
 		return nil, err
 	}
 	if err := refuseUnsupported([]unsupported{
@@ -27,6 +27,7 @@ func (s *server) ListEvents(ctx context.Context, req api.ListEventsRequestObject
 		ResourceID:   p.Resourceid,
 		ResourceType: p.Resourcetype,
 		Account:      p.Account,
+		Project:      p.Projectid,
 		ListAll:      p.Listall,
 		Page:         decodePage(p.Page, p.Pagesize),
 	}

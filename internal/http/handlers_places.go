@@ -40,7 +40,7 @@ func (s *server) ListTemplates(ctx context.Context, req api.ListTemplatesRequest
 
 func (s *server) ListNetworks(ctx context.Context, req api.ListNetworksRequestObject) (api.ListNetworksResponseObject, error) {
 	p := req.Params
-	if err := checkScope(callerFrom(ctx), p.Domainid, p.Projectid); err != nil {
+	if err := checkDomain(callerFrom(ctx), p.Domainid); err != nil {
 		return nil, err
 	}
 	networks, total, err := s.svc.Networks(ctx, callerFrom(ctx), cks.NetworkFilter{
@@ -48,6 +48,7 @@ func (s *server) ListNetworks(ctx context.Context, req api.ListNetworksRequestOb
 		Keyword: p.Keyword,
 		ZoneID:  p.Zoneid,
 		Account: p.Account,
+		Project: p.Projectid,
 		ListAll: p.Listall,
 		Page:    decodePage(p.Page, p.Pagesize),
 	})

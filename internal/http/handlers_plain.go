@@ -9,14 +9,8 @@ import (
 
 func (s *server) DeployVirtualMachine(ctx context.Context, req api.DeployVirtualMachineRequestObject) (api.DeployVirtualMachineResponseObject, error) {
 	p := req.Params
-	if p.Projectid != "" {
-		return nil, cks.UnknownEntity("projectid", p.Projectid)
-	}
 	if err := checkDomain(callerFrom(ctx), p.Domainid); err != nil {
 		return nil, err
-	}
-	if p.Account != "" && p.Account != callerFrom(ctx).Name {
-		return nil, cks.Errorf(cks.Invalid, "An Instance can be deployed for the caller's own account only, not for account %s", p.Account)
 	}
 	id, job, err := s.svc.DeployVM(ctx, callerFrom(ctx), cks.DeployRequest{
 		Name:        p.Name,
@@ -27,6 +21,8 @@ func (s *server) DeployVirtualMachine(ctx context.Context, req api.DeployVirtual
 		NetworkIDs:  p.Networkids,
 		Keypair:     p.Keypair,
 		KeepStopped: p.Startvm != nil && !*p.Startvm,
+		Account:     p.Account,
+		ProjectID:   p.Projectid,
 		JobID:       p.Customjobid,
 	})
 	if err != nil {

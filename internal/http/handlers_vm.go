@@ -9,7 +9,7 @@ import (
 
 func (s *server) ListVirtualMachines(ctx context.Context, req api.ListVirtualMachinesRequestObject) (api.ListVirtualMachinesResponseObject, error) {
 	p := req.Params
-	if err := checkScope(callerFrom(ctx), p.Domainid, p.Projectid); err != nil {
+	if err := checkDomain(callerFrom(ctx), p.Domainid); err != nil {
 		return nil, err
 	}
 	if p.Id != "" && len(p.Ids) > 0 {
@@ -25,6 +25,7 @@ func (s *server) ListVirtualMachines(ctx context.Context, req api.ListVirtualMac
 		NetworkID: p.Networkid,
 		Cluster:   p.Kubernetesclusterid,
 		Account:   p.Account,
+		Project:   p.Projectid,
 		ListAll:   p.Listall,
 		Page:      decodePage(p.Page, p.Pagesize),
 	})

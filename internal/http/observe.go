@@ -21,6 +21,12 @@ type exchange struct {
 	// longer gives a request that waits on purpose the time for it besides: a
 	// context in place of its own, and the connection's patience.
 	longer func(wait time.Duration) (context.Context, context.CancelFunc)
+
+	// Of login and logout.
+	session session // that the request shows
+	tries   *attempts
+	secure  bool              // the client speaks TLS
+	cookies []*nethttp.Cookie // to be set with the answer
 }
 
 type exchangeKey struct{}

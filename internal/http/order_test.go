@@ -152,6 +152,7 @@ func TestOnlyTheseCodesLeaveTheServer(t *testing.T) {
 	t.Parallel()
 	if diff := cmp.Diff(map[cks.Code]wireCode{
 		notPosted:        {400, 9999},
+		noCommand:        {400, 0},
 		cks.Unauthorized: {401, 0},
 		noPath:           {404, 9999},
 		cks.NoMethod:     {405, 9999},
@@ -167,6 +168,7 @@ func TestOnlyTheseCodesLeaveTheServer(t *testing.T) {
 		cks.Conflict:     {530, 4250},
 		cks.Internal:     {530, 4250},
 		cks.Denied:       {531, 4365},
+		cks.BadLogin:     {531, 0},
 	}, wireCodes, cmp.AllowUnexported(wireCode{})); diff != "" {
 		t.Error(diff)
 	}

@@ -32,6 +32,14 @@ func (s *server) sender(r *nethttp.Request) netip.Prefix {
 	return network
 }
 
+// address is how a sender is told of: an address, or of IPv6 a network.
+func address(from netip.Prefix) string {
+	if from.IsSingleIP() {
+		return from.Addr().String()
+	}
+	return from.String()
+}
+
 func (s *server) isProxy(addr netip.Addr) bool {
 	return slices.ContainsFunc(s.proxies, func(p netip.Prefix) bool { return p.Contains(addr) })
 }

@@ -184,6 +184,9 @@ func (s *server) serveCommand(w nethttp.ResponseWriter, r *nethttp.Request) {
 		s.fail(w, r, err)
 		return
 	}
+	for _, c := range exchangeFrom(r.Context()).cookies {
+		nethttp.SetCookie(w, c)
+	}
 	writeJSON(w, nethttp.StatusOK, body)
 }
 

@@ -14,6 +14,13 @@ type Service interface {
 	// fails with cks.Unauthorized when the key is unknown.
 	Authenticate(ctx context.Context, apiKey string) (account cks.Account, secret string, err error)
 
+	// Login opens a session for whoever knows a password; it fails with
+	// cks.BadLogin. Session returns the account of one, and fails with
+	// cks.Unauthorized when there is none with that key. Logout ends one.
+	Login(ctx context.Context, req cks.LoginRequest) (cks.Session, error)
+	Session(ctx context.Context, id, key string) (cks.Account, error)
+	Logout(ctx context.Context, id, key string) error
+
 	Scale(ctx context.Context, caller cks.Account, req cks.ScaleRequest) (cks.Job, error)
 	DryRun(ctx context.Context, caller cks.Account, req cks.ScaleRequest) (cks.DryRun, error)
 	CreateCluster(ctx context.Context, caller cks.Account, req cks.CreateRequest) (clusterID string, job cks.Job, err error)
@@ -51,6 +58,12 @@ type Service interface {
 	UpdateVersion(ctx context.Context, caller cks.Account, id, state string) (cks.KubernetesVersion, error)
 	DeleteVersion(ctx context.Context, caller cks.Account, id, jobID string) (cks.Job, error)
 	Zones(ctx context.Context, f cks.CatalogFilter) (page []cks.Zone, total int, err error)
+
+	Accounts(ctx context.Context, caller cks.Account, f cks.AccountFilter) (page []cks.AccountEntry, total int, err error)
+	Projects(ctx context.Context, caller cks.Account, f cks.ProjectFilter) (page []cks.Project, total int, err error)
+
+	Settings(ctx context.Context, f cks.SettingFilter) (page []cks.Setting, total int, err error)
+	UpdateSetting(ctx context.Context, caller cks.Account, name, value, accountID string) (cks.Setting, error)
 
 	ConfigureSimulator(ctx context.Context, caller cks.Account, f cks.Fault) error
 	QuerySimulator(ctx context.Context, caller cks.Account, clusterID string) (cks.Simulation, error)

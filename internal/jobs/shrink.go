@@ -155,9 +155,13 @@ func (r *run) drain(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	limit := r.cfg.DrainTimeout + r.cfg.CallTimeout // a little more than the drain gives itself
+	timeout, err := r.drainTimeout(ctx)
+	if err != nil {
+		return err
+	}
+	limit := timeout + r.cfg.CallTimeout // a little more than the drain gives itself
 	err = r.call(ctx, r.removing(ctx, v), limit, func(ctx context.Context) error {
-		return gone(r.nodes.Drain(ctx, v.ClusterID, v.NodeName(), r.cfg.DrainTimeout))
+		return gone(r.nodes.Drain(ctx, v.ClusterID, v.NodeName(), timeout))
 	})
 	if err == nil || cks.NodeReadyByName(nodes, v.NodeName()) {
 		return err

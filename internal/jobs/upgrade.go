@@ -116,9 +116,13 @@ func (r *run) drainForUpgrade(ctx context.Context) error {
 	if err != nil || !ok || n.done {
 		return err
 	}
-	limit := r.cfg.DrainTimeout + r.cfg.CallTimeout // a little more than the drain gives itself
+	timeout, err := r.drainTimeout(ctx)
+	if err != nil {
+		return err
+	}
+	limit := timeout + r.cfg.CallTimeout // a little more than the drain gives itself
 	return r.call(ctx, n.fails("drain"), limit, func(ctx context.Context) error {
-		return r.nodes.Drain(ctx, n.vm.ClusterID, n.vm.NodeName(), r.cfg.DrainTimeout)
+		return r.nodes.Drain(ctx, n.vm.ClusterID, n.vm.NodeName(), timeout)
 	})
 }
 

@@ -8,10 +8,10 @@ import (
 	"ckscale/internal/store"
 )
 
-// permit refuses with cks.Denied what neither belongs to caller nor is shown to
-// an administrator.
+// permit refuses with cks.Denied what neither belongs to caller or to a project
+// of his, nor is shown to an administrator.
 func permit(caller cks.Account, ownerID string) error {
-	if caller.Admin || caller.ID == ownerID {
+	if caller.Owns(ownerID) {
 		return nil
 	}
 	return cks.Errorf(cks.Denied, "Caller does not have permission to operate with provided resource.")

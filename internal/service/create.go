@@ -26,7 +26,11 @@ func (s *Service) CreateCluster(ctx context.Context, caller cks.Account, req cks
 	var c cks.Cluster
 	var job cks.Job
 	err := s.store.InTx(ctx, func(q *store.Queries) error {
-		facts, err := s.createFacts(ctx, q, caller, req)
+		owner, err := ownerOf(ctx, q, caller, req.Account, req.ProjectID)
+		if err != nil {
+			return err
+		}
+		facts, err := s.createFacts(ctx, q, owner, req)
 		if err != nil {
 			return err
 		}
@@ -34,14 +38,14 @@ func (s *Service) CreateCluster(ctx context.Context, caller cks.Account, req cks
 		if err != nil {
 			return &refusal{error: err}
 		}
-		draft = furnish(draft, caller)
+		draft = furnish(draft, owner)
 		order := s.jobFor(caller, command, cmp.Or(req.JobID, uuid.NewString()), draft)
 		order.Kind, order.Args, order.Timeout = cks.CreateCluster, cks.Args{Size: draft.Size}, s.set.StartTimeout
 		if draft.State, err = draft.State.On(cks.Requests[cks.CreateCluster]); err != nil {
 			return err
 		}
 		draft.HeldBy = order.ID
-		if c, err = q.AddCluster(ctx, draft); err != nil { // first, so that the job's events can name it
+		if c, err = q.AddClusterBy(ctx, draft, caller.ID); err != nil { // first, so that the job's events can name it
 			return err
 		}
 		job, err = q.AddJob(ctx, order)
@@ -54,9 +58,12 @@ func (s *Service) CreateCluster(ctx context.Context, caller cks.Account, req cks
 }
 
 // createFacts gathers what req is judged by.
-func (s *Service) createFacts(ctx context.Context, q *store.Queries, caller cks.Account, req cks.CreateRequest) (cks.CreateFacts, error) {
-	facts := cks.CreateFacts{MaxSize: s.set.MaxSize}
+func (s *Service) createFacts(ctx context.Context, q *store.Queries, owner cks.Account, req cks.CreateRequest) (cks.CreateFacts, error) {
+	var facts cks.CreateFacts
 	var err error
+	if facts.MaxSize, err = s.maxSize(ctx, q, owner.ID); err != nil {
+		return facts, err
+	}
 	if facts.Zone, err = q.Zone(ctx, req.ZoneID); err != nil {
 		return facts, unknown(err, "zoneid", req.ZoneID)
 	}
@@ -79,10 +86,10 @@ func (s *Service) createFacts(ctx context.Context, q *store.Queries, caller cks.
 	if facts.Templates, err = templates(ctx, q, req.NodeTemplates); err != nil {
 		return facts, err
 	}
-	if facts.Network, err = placeIn(ctx, q, caller, req.NetworkID); err != nil {
+	if facts.Network, err = placeIn(ctx, q, owner, req.NetworkID); err != nil {
 		return facts, err
 	}
-	facts.Limits, facts.Used, err = allowance(ctx, q, caller.ID)
+	facts.Limits, facts.Used, err = allowance(ctx, q, owner.ID)
 	return facts, err
 }
 

@@ -53,9 +53,10 @@ func (s *Service) Events(ctx context.Context, caller cks.Account, f cks.EventFil
 		}
 		*named.ref = e.ID
 	}
-	owner, err := scope(ctx, s.store.Queries, caller, f.Account, f.ListAll || f.ID != "" || f.StartID != "")
-	if err != nil {
+	named := f.ID != "" || f.StartID != ""
+	var err error
+	if f.Reach, err = reach(ctx, s.store.Queries, caller, asked{f.Account, f.Project, f.ListAll || named, named}); err != nil {
 		return nil, 0, err
 	}
-	return s.store.Events(ctx, f, owner)
+	return s.store.Events(ctx, f, "")
 }

@@ -54,12 +54,15 @@ func (s *Service) nodesJob(ctx context.Context, caller cks.Account, command stri
 
 // nodesFacts gathers what req is judged by.
 func (s *Service) nodesFacts(ctx context.Context, q *store.Queries, caller cks.Account, req cks.NodesRequest) (cks.NodesFacts, error) {
-	facts := cks.NodesFacts{MaxSize: s.set.MaxSize}
+	var facts cks.NodesFacts
 	c, err := clusterOrNumber(ctx, q, caller, req.Cluster)
 	if err != nil {
 		return facts, err
 	}
 	if facts.NodeVMs, err = ownVMs(ctx, q, caller, "nodeids", req.NodeIDs); err != nil || c.ID == "" {
+		return facts, err
+	}
+	if facts.MaxSize, err = s.maxSize(ctx, q, c.AccountID); err != nil {
 		return facts, err
 	}
 	facts.View, err = q.View(ctx, c.ID)

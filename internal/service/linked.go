@@ -19,7 +19,11 @@ func (s *Service) createLinked(ctx context.Context, caller cks.Account, command 
 	var c cks.Cluster
 	var job cks.Job
 	err := s.store.InTx(ctx, func(q *store.Queries) error {
-		facts, err := s.createFacts(ctx, q, caller, req)
+		owner, err := ownerOf(ctx, q, caller, req.Account, req.ProjectID)
+		if err != nil {
+			return err
+		}
+		facts, err := s.createFacts(ctx, q, owner, req)
 		if err != nil {
 			return err
 		}
@@ -27,9 +31,9 @@ func (s *Service) createLinked(ctx context.Context, caller cks.Account, command 
 		if err != nil {
 			return &refusal{error: err}
 		}
-		draft = furnish(draft, caller)
+		draft = furnish(draft, owner)
 		draft.IPAddress = req.Endpoint // ours to give is none
-		if c, err = q.AddCluster(ctx, draft); err != nil {
+		if c, err = q.AddClusterBy(ctx, draft, caller.ID); err != nil {
 			return err
 		}
 		view, err := q.View(ctx, c.ID)

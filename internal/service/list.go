@@ -22,14 +22,15 @@ func (s *Service) Clusters(ctx context.Context, caller cks.Account, f cks.Cluste
 		}
 		f.ID = c.ID
 	}
-	owner, err := scope(ctx, s.store.Queries, caller, f.Account, f.ListAll || f.ID != "")
+	var err error
+	f.Reach, err = reach(ctx, s.store.Queries, caller, asked{f.Account, f.Project, f.ListAll || f.ID != "", f.ID != ""})
 	if cks.CodeOf(err) == cks.Invalid { // this command wraps it (cks.md §2.6)
 		return nil, 0, cks.Errorf(cks.Failed, "%w", err)
 	}
 	if err != nil {
 		return nil, 0, err
 	}
-	return s.store.Views(ctx, f, owner)
+	return s.store.Views(ctx, f, "")
 }
 
 // VMs lists VMs, with how many there are on all pages. An id that names
@@ -40,11 +41,11 @@ func (s *Service) VMs(ctx context.Context, caller cks.Account, f cks.VMFilter) (
 		return nil, 0, err
 	}
 	named := f.ID != "" || len(f.IDs) > 0 || f.Cluster != ""
-	owner, err := scope(ctx, s.store.Queries, caller, f.Account, f.ListAll || named)
+	f.Reach, err = reach(ctx, s.store.Queries, caller, asked{f.Account, f.Project, f.ListAll || named, named})
 	if err != nil {
 		return nil, 0, err
 	}
-	return s.store.VMViews(ctx, f, owner)
+	return s.store.VMViews(ctx, f, "")
 }
 
 // resolveVMFilter returns f with every id in its canonical form.

@@ -30,11 +30,11 @@ func (s *Service) Networks(ctx context.Context, caller cks.Account, f cks.Networ
 		}
 		f.ZoneID = z.ID
 	}
-	owner, err := scope(ctx, q, caller, f.Account, f.ListAll || f.ID != "")
-	if err != nil {
+	var err error
+	if f.Reach, err = reach(ctx, q, caller, asked{f.Account, f.Project, f.ListAll || f.ID != "", f.ID != ""}); err != nil {
 		return nil, 0, err
 	}
-	return q.Networks(ctx, f, owner)
+	return q.Networks(ctx, f, "")
 }
 
 // Templates lists templates, with how many there are on all pages. An id that

@@ -18,13 +18,17 @@ func (s *Service) DeployVM(ctx context.Context, caller cks.Account, req cks.Depl
 		return "", cks.Job{}, err
 	}
 	id := uuid.NewString()
-	network, err := networkOf(caller, req.NetworkIDs)
-	if err != nil {
-		return "", cks.Job{}, err
-	}
 	var job cks.Job
-	err = s.store.InTx(ctx, func(q *store.Queries) error {
-		facts, err := deployFacts(ctx, q, caller, req)
+	err := s.store.InTx(ctx, func(q *store.Queries) error {
+		owner, err := ownerOf(ctx, q, caller, req.Account, req.ProjectID)
+		if err != nil {
+			return err
+		}
+		network, err := networkOf(owner, req.NetworkIDs)
+		if err != nil {
+			return err
+		}
+		facts, err := deployFacts(ctx, q, owner, req)
 		if err != nil {
 			return err
 		}
@@ -32,9 +36,9 @@ func (s *Service) DeployVM(ctx context.Context, caller cks.Account, req cks.Depl
 			return &refusal{error: err}
 		}
 		err = q.AddPlainVM(ctx, store.NewPlainVM{
-			ID: id, AccountID: caller.ID, ZoneID: facts.Zone.ID, OfferingID: facts.Offering.ID, TemplateID: facts.Template.ID,
+			ID: id, AccountID: owner.ID, ZoneID: facts.Zone.ID, OfferingID: facts.Offering.ID, TemplateID: facts.Template.ID,
 			Name: cmp.Or(req.Name, cks.HostNameOf(id)), DisplayName: req.DisplayName, Keypair: req.Keypair,
-			NetworkID: network, NetworkName: caller.Name + "-network",
+			NetworkID: network, NetworkName: owner.Name + "-network",
 		})
 		if err != nil { // somebody else was faster with the name
 			return err
@@ -67,7 +71,7 @@ func networkOf(owner cks.Account, ids []string) (string, error) {
 }
 
 // deployFacts gathers what req is judged by.
-func deployFacts(ctx context.Context, q *store.Queries, caller cks.Account, req cks.DeployRequest) (f cks.DeployFacts, err error) {
+func deployFacts(ctx context.Context, q *store.Queries, owner cks.Account, req cks.DeployRequest) (f cks.DeployFacts, err error) {
 	if f.Zone, err = q.Zone(ctx, req.ZoneID); err != nil {
 		return f, unknown(err, "zoneid", req.ZoneID)
 	}
@@ -79,13 +83,13 @@ func deployFacts(ctx context.Context, q *store.Queries, caller cks.Account, req 
 		return f, unknown(err, "templateid", req.TemplateID)
 	}
 	f.Template = &t
-	if f.Taken, err = q.HasVMNamed(ctx, caller.ID, req.Name); err != nil {
+	if f.Taken, err = q.HasVMNamed(ctx, owner.ID, req.Name); err != nil {
 		return f, err
 	}
-	if err := q.LockAccount(ctx, caller.ID); err != nil { // or several at once could pass its limits
+	if err := q.LockAccount(ctx, owner.ID); err != nil { // or several at once could pass its limits
 		return f, err
 	}
-	f.Limits, f.Used, err = allowance(ctx, q, caller.ID)
+	f.Limits, f.Used, err = allowance(ctx, q, owner.ID)
 	return f, err
 }
 

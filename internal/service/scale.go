@@ -50,9 +50,12 @@ func (s *Service) jobFor(caller cks.Account, command, id string, c cks.Cluster) 
 // scaleFacts gathers what req is judged by. That the caller may use the cluster
 // is found out before anything else is looked at (spec/cks.md §7 E12).
 func (s *Service) scaleFacts(ctx context.Context, q *store.Queries, caller cks.Account, req cks.ScaleRequest) (cks.ScaleFacts, error) {
-	facts := cks.ScaleFacts{MaxSize: s.set.MaxSize, EndpointURL: s.set.EndpointURL}
+	var facts cks.ScaleFacts
 	c, err := clusterOrNumber(ctx, q, caller, req.Cluster)
 	if err != nil {
+		return facts, err
+	}
+	if facts.EndpointURL, err = s.endpointURL(ctx, q); err != nil {
 		return facts, err
 	}
 	if facts.Offerings, err = offerings(ctx, q, req.OfferingID, req.NodeOfferings); err != nil {
@@ -65,6 +68,9 @@ func (s *Service) scaleFacts(ctx context.Context, q *store.Queries, caller cks.A
 		return facts, nil
 	}
 	if facts.View, err = q.View(ctx, c.ID); err != nil {
+		return facts, err
+	}
+	if facts.MaxSize, err = s.maxSize(ctx, q, c.AccountID); err != nil {
 		return facts, err
 	}
 	facts.Limits, facts.Used, err = allowance(ctx, q, c.AccountID)

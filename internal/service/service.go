@@ -11,7 +11,8 @@ import (
 	"ckscale/internal/store"
 )
 
-// Settings are the server's settings that the rules need.
+// Settings are the server's settings that the rules need, as its environment has
+// them. Some of them updateConfiguration can change.
 type Settings struct {
 	MaxSize        int           // most workers and control nodes of one cluster
 	ScaleTimeout   time.Duration // how long a job may take, unless one of the next applies
@@ -19,7 +20,9 @@ type Settings struct {
 	UpgradeTimeout time.Duration // an upgrade
 	AddTimeout     time.Duration // adding external nodes; 0 = ScaleTimeout
 	RemoveTimeout  time.Duration // removing external nodes; 0 = ScaleTimeout
+	DrainTimeout   time.Duration // one attempt to drain a node
 	EndpointURL    string        // where clusters reach this server; autoscaling needs it
+	EnforcePost    bool          // changes have to be sent by POST
 	ServerID       string        // this process, as jobs show it while it executes them
 	// Steps and UndoSteps give the names of the steps of a job of a kind, and of
 	// those that follow when it is given up. nil = jobs show no steps.
@@ -40,11 +43,13 @@ type Service struct {
 	set   Settings
 	keys  *keyring
 	lobby *lobby
+
+	passwords checker
 }
 
 // New returns a service on st. sim is nil when the world is not simulated.
 func New(st *store.Store, sim Simulator, set Settings) *Service {
-	return &Service{store: st, sim: sim, set: set, keys: newKeyring(), lobby: newLobby()}
+	return &Service{store: st, sim: sim, set: set, keys: newKeyring(), lobby: newLobby(), passwords: newChecker()}
 }
 
 // Ready fails with cks.Unavailable while the database cannot be reached or does

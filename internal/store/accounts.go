@@ -9,15 +9,27 @@ import (
 )
 
 // accountColumns reads an account a with its domain d.
-const accountColumns = `a.id, a.name, a.admin, a.user_id, d.id, d.name, d.path`
+const accountColumns = `a.id, a.name, a.admin, a.user_id, d.id, d.name, d.path,
+	coalesce((SELECT p.id::text FROM projects p WHERE p.account_id = a.id), ''),
+	coalesce((SELECT p.name FROM projects p WHERE p.account_id = a.id), '')`
 
 func accountFields(a *cks.Account) []any {
-	return []any{&a.ID, &a.Name, &a.Admin, &a.UserID, &a.DomainID, &a.Domain, &a.DomainPath}
+	return []any{&a.ID, &a.Name, &a.Admin, &a.UserID, &a.DomainID, &a.Domain, &a.DomainPath, &a.ProjectID, &a.Project}
 }
+
+// callerColumns reads an account that asks for something: also whose member it
+// is.
+const callerColumns = accountColumns + `,
+	coalesce((SELECT string_agg(p.account_id::text, ' ') FROM project_members m JOIN projects p ON p.id = m.project_id
+		WHERE m.account_id = a.id), '')`
+
+func callerFields(a *cks.Account) []any { return append(accountFields(a), &a.Projects) }
 
 // accountJSON is the same for rows that are read as JSON.
 const accountJSON = `json_build_object('id', a.id, 'name', a.name, 'admin', a.admin, 'userid', a.user_id,
-	'domainid', d.id, 'domain', d.name, 'domainpath', d.path)`
+	'domainid', d.id, 'domain', d.name, 'domainpath', d.path,
+	'projectid', (SELECT p.id FROM projects p WHERE p.account_id = a.id),
+	'project', (SELECT p.name FROM projects p WHERE p.account_id = a.id))`
 
 // AddAccount makes an account in domain ROOT. It fails with cks.Invalid when
 // the name or the key is taken.
@@ -40,12 +52,23 @@ func (q *Queries) AddAccount(ctx context.Context, name, apiKey, secret string, a
 	return a, err
 }
 
-// AccountByName fails with cks.NotFound when there is none.
+// AccountByName fails with cks.NotFound when there is none. A project's account
+// is not found by its name: nobody is to have its keys, nor to log in as it.
 func (q *Queries) AccountByName(ctx context.Context, name string) (cks.Account, error) {
 	a, err := one(ctx, q, accountFields,
-		`SELECT `+accountColumns+` FROM accounts a JOIN domains d ON d.id = a.domain_id WHERE a.name = $1`, name)
+		`SELECT `+accountColumns+` FROM accounts a JOIN domains d ON d.id = a.domain_id WHERE a.name = $1 AND `+noProject, name)
 	if errors.Is(err, errNone) {
 		err = cks.Errorf(cks.NotFound, "no account %s", name)
+	}
+	return a, err
+}
+
+// AccountByID fails with cks.NotFound when there is none.
+func (q *Queries) AccountByID(ctx context.Context, id string) (cks.Account, error) {
+	a, err := one(ctx, q, accountFields,
+		`SELECT `+accountColumns+` FROM accounts a JOIN domains d ON d.id = a.domain_id WHERE a.id = nullif($1, '')::uuid`, parseUUID(id))
+	if errors.Is(err, errNone) {
+		err = cks.Errorf(cks.NotFound, "no account %s", id)
 	}
 	return a, err
 }
@@ -58,16 +81,16 @@ type AccountEntry struct {
 	Created        time.Time
 }
 
-// Accounts returns all accounts by name.
+// Accounts returns all accounts by name, but those of projects.
 func (q *Queries) Accounts(ctx context.Context) ([]AccountEntry, error) {
 	return all(ctx, q, func(e *AccountEntry) []any { return []any{&e.Name, &e.Admin, &e.Enabled, &e.Sealed, &e.Created} },
-		`SELECT name, admin, enabled, secret_sealed IS NOT NULL, created FROM accounts ORDER BY name`)
+		`SELECT name, admin, enabled, secret_sealed IS NOT NULL, created FROM accounts a WHERE `+noProject+` ORDER BY name`)
 }
 
 // SetEnabled says whether the account's keys are good; cks.NotFound when there
 // is none.
 func (q *Queries) SetEnabled(ctx context.Context, name string, enabled bool) error {
-	n, err := q.exec(ctx, `UPDATE accounts SET enabled = $2 WHERE name = $1`, name, enabled)
+	n, err := q.exec(ctx, `UPDATE accounts a SET enabled = $2 WHERE name = $1 AND `+noProject, name, enabled)
 	if err == nil && n == 0 {
 		return cks.Errorf(cks.NotFound, "no account %s", name)
 	}

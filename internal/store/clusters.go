@@ -80,25 +80,32 @@ func (q *Queries) Views(ctx context.Context, f cks.ClusterFilter, accountID stri
 	if f.Type != "" {
 		w.and("CASE WHEN c.external_managed THEN 'ExternalManaged' ELSE 'CloudManaged' END = ?", f.Type)
 	}
-	w.owner(accountID, f.Account)
+	w.owner("c.account_id", accountID, f.Account)
+	w.reach("c.account_id", f.Reach)
 	return clusterViewRows.page(ctx, q, w, f.Page)
 }
 
-// owner restricts clusters c to an account by id and by name, where given.
-func (f *filter) owner(accountID, name string) {
-	f.id("c.account_id", accountID)
-	f.text("c.account_id = (SELECT id FROM accounts WHERE name = ?)", name)
+// owner restricts rows to those of an account, by id and by name, where given.
+func (f *filter) owner(column, accountID, name string) {
+	f.id(column, accountID)
+	f.text(column+" = (SELECT id FROM accounts WHERE name = ?)", name)
 }
 
 // AddCluster adds a cluster in the state and under the hold that c says. Its
 // empty ids are made up, and its network is made unless it is there. It fails with cks.Invalid when c refers to something
 // that does not exist, or its state and hold do not fit together.
-func (q *Queries) AddCluster(ctx context.Context, c cks.Cluster) (added cks.Cluster, err error) {
+func (q *Queries) AddCluster(ctx context.Context, c cks.Cluster) (cks.Cluster, error) {
+	return q.AddClusterBy(ctx, c, c.AccountID)
+}
+
+// AddClusterBy is AddCluster for a cluster that another account than its owner
+// has asked for.
+func (q *Queries) AddClusterBy(ctx context.Context, c cks.Cluster, callerID string) (added cks.Cluster, err error) {
 	err = q.inTx(ctx, func(q *Queries) error {
 		if added, err = q.insertCluster(ctx, c); err != nil {
 			return refuse(err, "%s %s cannot be added", clusterWord, c.Name)
 		}
-		return q.clusterCreated(ctx, added)
+		return q.clusterCreated(ctx, added, callerID)
 	})
 	return added, err
 }

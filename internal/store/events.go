@@ -95,10 +95,10 @@ func (q *Queries) jobCancelled(ctx context.Context, jobID, accountID string) err
 	return q.addEvent(ctx, event{kind: a.Type, level: cks.LevelInfo, state: cks.Completed, text: a.Scheduled(jobID), job: jobID, caller: accountID})
 }
 
-// clusterCreated writes that c was recorded, by its owner.
-func (q *Queries) clusterCreated(ctx context.Context, c cks.Cluster) error {
+// clusterCreated writes that c was recorded.
+func (q *Queries) clusterCreated(ctx context.Context, c cks.Cluster, callerID string) error {
 	a := cks.Actions["createKubernetesCluster"]
-	return q.addEvent(ctx, event{kind: a.Type, level: cks.LevelInfo, state: cks.EntityCreated, text: a.Created(), caller: c.AccountID, cluster: c.ID})
+	return q.addEvent(ctx, event{kind: a.Type, level: cks.LevelInfo, state: cks.EntityCreated, text: a.Created(), caller: callerID, cluster: c.ID})
 }
 
 // clusterMoved writes that a cluster is in another state than it was.
@@ -185,6 +185,7 @@ func (q *Queries) Events(ctx context.Context, f cks.EventFilter, accountID strin
 	w.text("lower(e.resource_type) = lower(?)", f.ResourceType)
 	w.id("e.account_id", accountID)
 	w.text("e.account_id = (SELECT id FROM accounts WHERE name = ?)", f.Account)
+	w.reach("e.account_id", f.Reach)
 	return eventRows.page(ctx, q, w, f.Page)
 }
 

@@ -48,7 +48,7 @@ type NewJob struct {
 	VMID      string // "" unless it is a VM job
 	Args      cks.Args
 	Notes     cks.Notes
-	Timeout   time.Duration
+	Timeout   time.Duration // unless a setting says another for the command (cks.TimeoutSettings)
 }
 
 // AddJob adds a live job, due now, and wakes the runners. It fails with
@@ -108,10 +108,12 @@ func (q *Queries) insertJob(ctx context.Context, n NewJob, status cks.JobStatus,
 		INSERT INTO jobs (id, command, kind, account_id, cluster_id, vm_id, args, notes, deadline,
 			status, error_text, result, completed)
 		VALUES (coalesce(nullif($1, '')::uuid, gen_random_uuid()), $2, $3, $4, nullif($5, '')::uuid,
-			nullif($6, '')::uuid, $7, $8, now() + $9::interval,
+			nullif($6, '')::uuid, $7, $8,
+			now() + coalesce((SELECT value::int * interval '1 second' FROM settings WHERE name = $13 AND account_id IS NULL), $9::interval),
 			$10::smallint, $11, $12, CASE WHEN $10::smallint <> 0 THEN now() END)
 		ON CONFLICT DO NOTHING`),
-		n.ID, n.Command, n.Kind, n.AccountID, n.ClusterID, n.VMID, args, notes, n.Timeout, int16(status), text, result)
+		n.ID, n.Command, n.Kind, n.AccountID, n.ClusterID, n.VMID, args, notes, n.Timeout, int16(status), text, result,
+		cks.TimeoutSettings[n.Command])
 	if errors.Is(err, errNone) {
 		return cks.Job{}, q.collision(ctx, n)
 	}

@@ -57,6 +57,7 @@ func (q *Queries) Networks(ctx context.Context, f cks.NetworkFilter, accountID s
 	w.text(contains("n.name"), f.Keyword)
 	w.id("n.zone_id", f.ZoneID)
 	w.id("n.account_id", accountID)
+	w.reach("n.account_id", f.Reach)
 	return networkViewRows.page(ctx, q, w, f.Page)
 }
 

@@ -23,6 +23,8 @@ var released = map[string]string{
 	"0004_cancel.down.sql":         "8c4da0b819685843ef6c04ed8663ed026d745535ed073628f9bf831bca77af67",
 	"0005_manual_upgrade.up.sql":   "7075abb307dc8fd3fddd1b5f43d2a4773d423a4a77b55fd9f6753274c2613505",
 	"0005_manual_upgrade.down.sql": "b762d62f3da995496acb6176f4015f661f3a57c09f288bd0c7275872b800beb6",
+	"0007_directory.up.sql":        "38abea02cb0c822562139836da9a06c961f3d829432a7eada825de8c822ef9e5",
+	"0007_directory.down.sql":      "1b27a66f595e28b246bcccf74f6673c4f31ccf50ef0684ec7b9f95dd2da31862",
 	"0009_progress.up.sql":         "be09d7afbdb575e1e0a50db75331f4a4a10aa5d5235a1879bc34a89072f70fc3",
 	"0009_progress.down.sql":       "ff8a1f18fa8a0bf1c6cebff5371a593691ec28998cda885beb6427358b4e4490",
 	"0008_create.up.sql":           "620c8eeb1f917ce8f80c353e6aeb3eab3251fb8514d132139dbc445796baaa68",

@@ -104,8 +104,8 @@ type keptSecret struct {
 // secret key. It fails with cks.NotFound when there is none; an error without
 // code says that its secret cannot be opened.
 func (q *Queries) AccountByKey(ctx context.Context, apiKey string) (cks.Account, string, error) {
-	k, err := one(ctx, q, func(k *keptSecret) []any { return append(accountFields(&k.account), &k.clear, &k.sealed) },
-		`SELECT `+accountColumns+`, a.secret_key, a.secret_sealed FROM accounts a JOIN domains d ON d.id = a.domain_id
+	k, err := one(ctx, q, func(k *keptSecret) []any { return append(callerFields(&k.account), &k.clear, &k.sealed) },
+		`SELECT `+callerColumns+`, a.secret_key, a.secret_sealed FROM accounts a JOIN domains d ON d.id = a.domain_id
 		WHERE a.api_key = $1 AND a.enabled`, apiKey)
 	if errors.Is(err, errNone) {
 		err = cks.Errorf(cks.NotFound, "no account with this API key")

@@ -87,6 +87,9 @@ func (q *Queries) VMView(ctx context.Context, id string) (cks.VMView, error) {
 	return vmViewRows.ref(ctx, q, "VM", id, "")
 }
 
+// vmOwner is whose a VM is: a plain one, also as a node, has an owner of its own.
+const vmOwner = "coalesce(v.account_id, c.account_id)"
+
 // present is the filter value for every VM that is not on its way out.
 const present = "Present"
 
@@ -108,7 +111,7 @@ func (q *Queries) VMViews(ctx context.Context, f cks.VMFilter, accountID string)
 	w.id("coalesce(v.zone_id, c.zone_id)", f.ZoneID)
 	w.id("coalesce(v.network_id, c.network_id)", f.NetworkID)
 	w.ref("c", f.Cluster)
-	w.id("coalesce(v.account_id, c.account_id)", accountID)
-	w.text("coalesce(v.account_id, c.account_id) = (SELECT id FROM accounts WHERE name = ?)", f.Account)
+	w.owner(vmOwner, accountID, f.Account)
+	w.reach(vmOwner, f.Reach)
 	return vmViewRows.page(ctx, q, w, f.Page)
 }

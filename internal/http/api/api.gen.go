@@ -46,6 +46,15 @@ type AcceptedScale struct {
 	Jobid string `json:"jobid,omitempty"`
 }
 
+// Accounts defines model for Accounts.
+type Accounts struct {
+	// Account the accounts of this page
+	Account []UserAccount `json:"account,omitempty"`
+
+	// Count number of accounts on all pages; absent when there is none
+	Count int `json:"count,omitempty"`
+}
+
 // AddKubernetesSupportedVersionAnswer defines model for AddKubernetesSupportedVersionAnswer.
 type AddKubernetesSupportedVersionAnswer struct {
 	Addkubernetessupportedversionresponse OneKubernetesVersion `json:"addkubernetessupportedversionresponse"`
@@ -219,6 +228,57 @@ type CancelAsyncJobAnswer struct {
 	Cancelasyncjobresponse Success `json:"cancelasyncjobresponse"`
 }
 
+// Capabilities defines model for Capabilities.
+type Capabilities struct {
+	// Capability what the server is capable of
+	Capability Capability `json:"capability"`
+}
+
+// Capability what the server is capable of
+type Capability struct {
+	// Allowusercreateprojects always false, as projects are made by the operator
+	Allowusercreateprojects bool `json:"allowusercreateprojects"`
+
+	// Allowuserexpungerecovervm always false, as destroyed VMs are gone
+	Allowuserexpungerecovervm bool `json:"allowuserexpungerecovervm"`
+
+	// Allowuserviewdestroyedvm always false, as destroyed VMs are gone
+	Allowuserviewdestroyedvm bool `json:"allowuserviewdestroyedvm"`
+
+	// Apilimitinterval the time in seconds in which an account is limited to apilimitmax requests; absent without a limit
+	Apilimitinterval int `json:"apilimitinterval,omitempty"`
+
+	// Apilimitmax requests that an account may make in that time; absent without a limit
+	Apilimitmax int `json:"apilimitmax,omitempty"`
+
+	// Cloudstackversion the version of CloudStack whose API this is
+	Cloudstackversion string `json:"cloudstackversion"`
+
+	// Dynamicrolesenabled always false, as the two roles are fixed
+	Dynamicrolesenabled bool `json:"dynamicrolesenabled"`
+
+	// Kubernetesclusterexperimentalfeaturesenabled always false
+	Kubernetesclusterexperimentalfeaturesenabled bool `json:"kubernetesclusterexperimentalfeaturesenabled"`
+
+	// Kubernetesserviceenabled always true, as the service is all there is
+	Kubernetesserviceenabled bool `json:"kubernetesserviceenabled"`
+
+	// Kvmsnapshotenabled always false, as there are no snapshots
+	Kvmsnapshotenabled bool `json:"kvmsnapshotenabled"`
+
+	// Projectinviterequired always false, as nobody is asked before he is a member of a project
+	Projectinviterequired bool `json:"projectinviterequired"`
+
+	// Securitygroupsenabled always false, as security groups are not modelled
+	Securitygroupsenabled bool `json:"securitygroupsenabled"`
+
+	// SupportELB always false, as there are no load balancers for VMs
+	SupportELB string `json:"supportELB"`
+
+	// Userpublictemplateenabled always false, as nobody registers templates by the API
+	Userpublictemplateenabled bool `json:"userpublictemplateenabled"`
+}
+
 // ClusterConfig the kubeconfig of a cluster
 type ClusterConfig struct {
 	// Configdata the kubeconfig, as YAML; it is secret
@@ -235,6 +295,45 @@ type ClusterConfig struct {
 type ClusterConfigAnswer struct {
 	// Clusterconfig the kubeconfig of a cluster
 	Clusterconfig ClusterConfig `json:"clusterconfig"`
+}
+
+// Configuration a setting
+type Configuration struct {
+	// Category the category of the setting
+	Category string `json:"category"`
+
+	// Defaultvalue the value unless it is changed, which is what the environment says
+	Defaultvalue string `json:"defaultvalue"`
+
+	// Description what it says
+	Description string `json:"description"`
+
+	// Id the ID of the account whose value it is
+	Id string `json:"id,omitempty"`
+
+	// Isdynamic whether updateConfiguration can change it
+	Isdynamic bool `json:"isdynamic"`
+
+	// Name the name of the setting
+	Name string `json:"name"`
+
+	// Scope account when an account can have its own value, else global
+	Scope string `json:"scope"`
+
+	// Type its type: Boolean, Number or String
+	Type string `json:"type"`
+
+	// Value the value that counts
+	Value string `json:"value"`
+}
+
+// Configurations defines model for Configurations.
+type Configurations struct {
+	// Configuration the settings of this page
+	Configuration []Configuration `json:"configuration,omitempty"`
+
+	// Count number of settings on all pages; absent when there is none
+	Count int `json:"count,omitempty"`
 }
 
 // ConfigureSimulatorAnswer defines model for ConfigureSimulatorAnswer.
@@ -320,8 +419,8 @@ type ErrorAnswer map[string]Error
 
 // Event defines model for Event.
 type Event struct {
-	// Account the account that owns what it is about
-	Account string `json:"account"`
+	// Account the account that owns what it is about; absent when a project does
+	Account string `json:"account,omitempty"`
 
 	// Archived always false
 	Archived bool `json:"archived"`
@@ -349,6 +448,12 @@ type Event struct {
 
 	// Parentid the ID of the event Scheduled of the job that did it, if a job did
 	Parentid string `json:"parentid,omitempty"`
+
+	// Project the name of that project
+	Project string `json:"project,omitempty"`
+
+	// Projectid the ID of the project that it belongs to instead of an account
+	Projectid string `json:"projectid,omitempty"`
 
 	// Resourceid the ID of what it is about, if it is about anything that is there
 	Resourceid string `json:"resourceid,omitempty"`
@@ -433,8 +538,8 @@ type JobStep struct {
 
 // KubernetesCluster a Kubernetes cluster
 type KubernetesCluster struct {
-	// Account the account that owns the cluster
-	Account string `json:"account"`
+	// Account the account that owns the cluster; absent when a project does
+	Account string `json:"account,omitempty"`
 
 	// Associatednetworkname the name of the cluster's network
 	Associatednetworkname string `json:"associatednetworkname"`
@@ -528,6 +633,12 @@ type KubernetesCluster struct {
 
 	// Networkid the ID of the cluster's network
 	Networkid string `json:"networkid"`
+
+	// Project the name of that project
+	Project string `json:"project,omitempty"`
+
+	// Projectid the ID of the project that it belongs to instead of an account
+	Projectid string `json:"projectid,omitempty"`
 
 	// Serviceofferingid the ID of the cluster's default service offering, if it has one
 	Serviceofferingid string `json:"serviceofferingid,omitempty"`
@@ -635,6 +746,11 @@ type LeavingNode struct {
 	State string `json:"state"`
 }
 
+// ListAccountsAnswer defines model for ListAccountsAnswer.
+type ListAccountsAnswer struct {
+	Listaccountsresponse Accounts `json:"listaccountsresponse"`
+}
+
 // ListApisAnswer defines model for ListApisAnswer.
 type ListApisAnswer struct {
 	Listapisresponse ApiCommands `json:"listapisresponse"`
@@ -643,6 +759,16 @@ type ListApisAnswer struct {
 // ListAsyncJobsAnswer defines model for ListAsyncJobsAnswer.
 type ListAsyncJobsAnswer struct {
 	Listasyncjobsresponse AsyncJobs `json:"listasyncjobsresponse"`
+}
+
+// ListCapabilitiesAnswer defines model for ListCapabilitiesAnswer.
+type ListCapabilitiesAnswer struct {
+	Listcapabilitiesresponse Capabilities `json:"listcapabilitiesresponse"`
+}
+
+// ListConfigurationsAnswer defines model for ListConfigurationsAnswer.
+type ListConfigurationsAnswer struct {
+	Listconfigurationsresponse Configurations `json:"listconfigurationsresponse"`
 }
 
 // ListEventTypesAnswer defines model for ListEventTypesAnswer.
@@ -670,6 +796,11 @@ type ListNetworksAnswer struct {
 	Listnetworksresponse Networks `json:"listnetworksresponse"`
 }
 
+// ListProjectsAnswer defines model for ListProjectsAnswer.
+type ListProjectsAnswer struct {
+	Listprojectsresponse Projects `json:"listprojectsresponse"`
+}
+
 // ListServiceOfferingsAnswer defines model for ListServiceOfferingsAnswer.
 type ListServiceOfferingsAnswer struct {
 	Listserviceofferingsresponse ServiceOfferings `json:"listserviceofferingsresponse"`
@@ -680,6 +811,11 @@ type ListTemplatesAnswer struct {
 	Listtemplatesresponse Templates `json:"listtemplatesresponse"`
 }
 
+// ListUsersAnswer defines model for ListUsersAnswer.
+type ListUsersAnswer struct {
+	Listusersresponse Users `json:"listusersresponse"`
+}
+
 // ListVirtualMachinesAnswer defines model for ListVirtualMachinesAnswer.
 type ListVirtualMachinesAnswer struct {
 	Listvirtualmachinesresponse VirtualMachines `json:"listvirtualmachinesresponse"`
@@ -688,6 +824,58 @@ type ListVirtualMachinesAnswer struct {
 // ListZonesAnswer defines model for ListZonesAnswer.
 type ListZonesAnswer struct {
 	Listzonesresponse Zones `json:"listzonesresponse"`
+}
+
+// Login defines model for Login.
+type Login struct {
+	// Account the name of the account
+	Account string `json:"account"`
+
+	// Domainid the ID of the user's domain
+	Domainid string `json:"domainid"`
+
+	// Is2faenabled always false
+	Is2faenabled string `json:"is2faenabled"`
+
+	// Is2faverified always true, as there is no second factor
+	Is2faverified string `json:"is2faverified"`
+
+	// Managementserverid the ID of the server that answers
+	Managementserverid string `json:"managementserverid,omitempty"`
+
+	// Registered always false
+	Registered string `json:"registered"`
+
+	// Sessionkey the key of the session, to be sent as a parameter with each request
+	Sessionkey string `json:"sessionkey"`
+
+	// Timeout seconds after which a session ends that is not used
+	Timeout int `json:"timeout"`
+
+	// Type 1 for a root admin, 0 for others
+	Type string `json:"type"`
+
+	// Userid the ID of the user
+	Userid string `json:"userid"`
+
+	// Username the name of the user
+	Username string `json:"username"`
+}
+
+// LoginAnswer defines model for LoginAnswer.
+type LoginAnswer struct {
+	Loginresponse Login `json:"loginresponse"`
+}
+
+// Logout defines model for Logout.
+type Logout struct {
+	// Description always success
+	Description string `json:"description"`
+}
+
+// LogoutAnswer defines model for LogoutAnswer.
+type LogoutAnswer struct {
+	Logoutresponse Logout `json:"logoutresponse"`
 }
 
 // MapEntry defines model for MapEntry.
@@ -738,7 +926,7 @@ type NIC struct {
 // Network defines model for Network.
 type Network struct {
 	// Account the account that owns it
-	Account string `json:"account"`
+	Account string `json:"account,omitempty"`
 
 	// Acltype Account
 	Acltype string `json:"acltype"`
@@ -793,6 +981,12 @@ type Network struct {
 
 	// Netmask the netmask of its addresses
 	Netmask string `json:"netmask"`
+
+	// Project the name of that project
+	Project string `json:"project,omitempty"`
+
+	// Projectid the ID of the project that it belongs to instead of an account
+	Projectid string `json:"projectid,omitempty"`
 
 	// Restartrequired always false
 	Restartrequired bool `json:"restartrequired"`
@@ -886,6 +1080,54 @@ type OptionalReference = string
 
 // OptionalReferences defines model for OptionalReferences.
 type OptionalReferences = []Reference
+
+// Project defines model for Project.
+type Project struct {
+	// Created a time such as 2026-11-07T18:39:39+0000, in UTC
+	Created Date `json:"created"`
+
+	// Displaytext what the project is
+	Displaytext string `json:"displaytext"`
+
+	// Domain the name of the project's domain
+	Domain string `json:"domain"`
+
+	// Domainid the ID of the project's domain
+	Domainid string `json:"domainid"`
+
+	// Id the ID of the project
+	Id string `json:"id"`
+
+	// Name the name of the project
+	Name string `json:"name"`
+
+	// Owner the accounts that own the project
+	Owner []ProjectOwner `json:"owner"`
+
+	// Projectaccountname the name of the account that its clusters belong to
+	Projectaccountname string `json:"projectaccountname"`
+
+	// State always Active
+	State string `json:"state"`
+}
+
+// ProjectOwner defines model for ProjectOwner.
+type ProjectOwner struct {
+	// Account the name of the account
+	Account string `json:"account"`
+
+	// Userid the ID of its user
+	Userid string `json:"userid"`
+}
+
+// Projects defines model for Projects.
+type Projects struct {
+	// Count number of projects on all pages; absent when there is none
+	Count int `json:"count,omitempty"`
+
+	// Project the projects of this page
+	Project []Project `json:"project,omitempty"`
+}
 
 // QueryAsyncJobResultAnswer defines model for QueryAsyncJobResultAnswer.
 type QueryAsyncJobResultAnswer struct {
@@ -1198,9 +1440,20 @@ type UnlinkedVMs struct {
 	Removevirtualmachinesfromkubernetesclusterresponse []UnlinkedVM `json:"removevirtualmachinesfromkubernetesclusterresponse,omitempty"`
 }
 
+// UpdateConfigurationAnswer defines model for UpdateConfigurationAnswer.
+type UpdateConfigurationAnswer struct {
+	Updateconfigurationresponse UpdatedConfiguration `json:"updateconfigurationresponse"`
+}
+
 // UpdateKubernetesSupportedVersionAnswer defines model for UpdateKubernetesSupportedVersionAnswer.
 type UpdateKubernetesSupportedVersionAnswer struct {
 	Updatekubernetessupportedversionresponse OneKubernetesVersion `json:"updatekubernetessupportedversionresponse"`
+}
+
+// UpdatedConfiguration defines model for UpdatedConfiguration.
+type UpdatedConfiguration struct {
+	// Configuration a setting
+	Configuration Configuration `json:"configuration"`
 }
 
 // UpgradeKubernetesClusterAnswer defines model for UpgradeKubernetesClusterAnswer.
@@ -1208,10 +1461,130 @@ type UpgradeKubernetesClusterAnswer struct {
 	Upgradekubernetesclusterresponse Accepted `json:"upgradekubernetesclusterresponse"`
 }
 
+// User defines model for User.
+type User struct {
+	// Account the name of the user's account
+	Account string `json:"account"`
+
+	// Accountid the ID of the user's account
+	Accountid string `json:"accountid"`
+
+	// Accounttype 1 for a root admin, 0 for others
+	Accounttype int `json:"accounttype"`
+
+	// Created a time such as 2026-11-07T18:39:39+0000, in UTC
+	Created Date `json:"created"`
+
+	// Domain the name of the user's domain
+	Domain string `json:"domain"`
+
+	// Domainid the ID of the user's domain
+	Domainid string `json:"domainid"`
+
+	// Id the ID of the user
+	Id string `json:"id"`
+
+	// Iscallerchilddomain always false, as there is one domain
+	Iscallerchilddomain bool `json:"iscallerchilddomain"`
+
+	// Isdefault whether it is the account admin's
+	Isdefault bool `json:"isdefault"`
+
+	// Rolename Root Admin or User
+	Rolename string `json:"rolename"`
+
+	// Roletype Admin or User
+	Roletype string `json:"roletype"`
+
+	// State enabled or disabled
+	State string `json:"state"`
+
+	// Username the name of the user
+	Username string `json:"username"`
+
+	// Usersource always native
+	Usersource string `json:"usersource"`
+}
+
+// UserAccount defines model for UserAccount.
+type UserAccount struct {
+	// Accounttype 1 for a root admin, 0 for others
+	Accounttype int `json:"accounttype"`
+
+	// Cpuavailable cores that it may have in addition, or Unlimited
+	Cpuavailable string `json:"cpuavailable"`
+
+	// Cpulimit cores that it may have, or Unlimited
+	Cpulimit string `json:"cpulimit"`
+
+	// Cputotal cores that it has
+	Cputotal int64 `json:"cputotal"`
+
+	// Created a time such as 2026-11-07T18:39:39+0000, in UTC
+	Created Date `json:"created"`
+
+	// Domain the name of the account's domain
+	Domain string `json:"domain"`
+
+	// Domainid the ID of the account's domain
+	Domainid string `json:"domainid"`
+
+	// Domainpath the path of the account's domain
+	Domainpath string `json:"domainpath"`
+
+	// Id the ID of the account
+	Id string `json:"id"`
+
+	// Isdefault whether it is the account admin
+	Isdefault bool `json:"isdefault"`
+
+	// Memoryavailable megabytes that it may have in addition, or Unlimited
+	Memoryavailable string `json:"memoryavailable"`
+
+	// Memorylimit megabytes that it may have, or Unlimited
+	Memorylimit string `json:"memorylimit"`
+
+	// Memorytotal megabytes that it has
+	Memorytotal int64 `json:"memorytotal"`
+
+	// Name the name of the account
+	Name string `json:"name"`
+
+	// Rolename Root Admin or User
+	Rolename string `json:"rolename"`
+
+	// Roletype Admin or User
+	Roletype string `json:"roletype"`
+
+	// State enabled or disabled
+	State string `json:"state"`
+
+	// User its users
+	User []User `json:"user"`
+
+	// Vmavailable VMs that it may have in addition, or Unlimited
+	Vmavailable string `json:"vmavailable"`
+
+	// Vmlimit VMs that it may have, or Unlimited
+	Vmlimit string `json:"vmlimit"`
+
+	// Vmtotal VMs that it has
+	Vmtotal int64 `json:"vmtotal"`
+}
+
+// Users defines model for Users.
+type Users struct {
+	// Count number of users on all pages; absent when there is none
+	Count int `json:"count,omitempty"`
+
+	// User the users of this page
+	User []User `json:"user,omitempty"`
+}
+
 // VirtualMachine a virtual machine
 type VirtualMachine struct {
-	// Account the account that owns it
-	Account string `json:"account"`
+	// Account the account that owns it; absent when a project does
+	Account string `json:"account,omitempty"`
 
 	// Cpunumber number of vCPUs; absent in a cluster's virtualmachines
 	Cpunumber int `json:"cpunumber,omitempty"`
@@ -1281,6 +1654,12 @@ type VirtualMachine struct {
 
 	// Nic its network interfaces
 	Nic []NIC `json:"nic"`
+
+	// Project the name of that project
+	Project string `json:"project,omitempty"`
+
+	// Projectid the ID of the project that it belongs to instead of an account
+	Projectid string `json:"projectid,omitempty"`
 
 	// Serviceofferingid the ID of its service offering; absent in a cluster's virtualmachines
 	Serviceofferingid string `json:"serviceofferingid,omitempty"`
@@ -1360,6 +1739,9 @@ type Zones struct {
 
 // Account defines model for account.
 type Account = string
+
+// AccountType defines model for accountType.
+type AccountType = OptionalInteger
 
 // CustomJobID defines model for customJobID.
 type CustomJobID = string
@@ -1529,13 +1911,13 @@ type CreateKubernetesClusterParams struct {
 	// Clustertype type of the cluster, CloudManaged (if left out) or ExternalManaged
 	Clustertype string `form:"clustertype,omitempty" json:"clustertype,omitempty"`
 
-	// Account account that is to own the cluster; only the caller's own is accepted
+	// Account account that is to own the cluster; another than the caller's is for root admins
 	Account string `form:"account,omitempty" json:"account,omitempty"`
 
-	// Domainid the ID of the domain of account; only the caller's own is accepted
+	// Domainid the ID of the domain of account; there is one
 	Domainid Reference `form:"domainid,omitempty" json:"domainid,omitempty"`
 
-	// Projectid the ID of the project that is to own the cluster; there are no projects here
+	// Projectid the ID of the project that is to own the cluster, of which the caller is a member
 	Projectid Reference `form:"projectid,omitempty" json:"projectid,omitempty"`
 
 	// Externalloadbalanceripaddress IP address of the API of an ExternalManaged cluster; refused for others
@@ -1668,6 +2050,39 @@ type GetKubernetesClusterConfigParams struct {
 	Id Reference `form:"id" json:"id"`
 }
 
+// ListAccountsParams defines parameters for ListAccounts.
+type ListAccountsParams struct {
+	// Id the ID of the account
+	Id Reference `form:"id,omitempty" json:"id,omitempty"`
+
+	// Name name of the account, matched whole
+	Name string `form:"name,omitempty" json:"name,omitempty"`
+
+	// State state of the account, enabled or disabled
+	State string `form:"state,omitempty" json:"state,omitempty"`
+
+	// Accounttype type of the account: 1 for root admins, 0 for others
+	Accounttype *AccountType `form:"accounttype,omitempty" json:"accounttype,omitempty"`
+
+	// Keyword part of the name; for jobs part of the cmd, for events of description, type or level
+	Keyword Keyword `form:"keyword,omitempty" json:"keyword,omitempty"`
+
+	// Domainid the ID of the domain whose resources to list; only the caller's own exists here
+	Domainid DomainID `form:"domainid,omitempty" json:"domainid,omitempty"`
+
+	// Isrecursive accepted without effect; there is one domain
+	Isrecursive IsRecursive `form:"isrecursive,omitempty" json:"isrecursive,omitempty"`
+
+	// Listall for a root admin, whether to list the resources of every account and not only the own
+	Listall ListAll `form:"listall,omitempty" json:"listall,omitempty"`
+
+	// Page number of the page, from 1; it needs pagesize
+	Page *Page `form:"page,omitempty" json:"page,omitempty"`
+
+	// Pagesize rows of a page, at most 500, or -1 for all without page; it needs page
+	Pagesize *PageSize `form:"pagesize,omitempty" json:"pagesize,omitempty"`
+}
+
 // ListApisParams defines parameters for ListApis.
 type ListApisParams struct {
 	// Name name of the one command to list
@@ -1696,6 +2111,27 @@ type ListAsyncJobsParams struct {
 
 	// Listall for a root admin, whether to list the resources of every account and not only the own
 	Listall ListAll `form:"listall,omitempty" json:"listall,omitempty"`
+
+	// Page number of the page, from 1; it needs pagesize
+	Page *Page `form:"page,omitempty" json:"page,omitempty"`
+
+	// Pagesize rows of a page, at most 500, or -1 for all without page; it needs page
+	Pagesize *PageSize `form:"pagesize,omitempty" json:"pagesize,omitempty"`
+}
+
+// ListConfigurationsParams defines parameters for ListConfigurations.
+type ListConfigurationsParams struct {
+	// Name name of the setting, matched whole
+	Name string `form:"name,omitempty" json:"name,omitempty"`
+
+	// Category category of the setting, matched whole
+	Category string `form:"category,omitempty" json:"category,omitempty"`
+
+	// Keyword part of the name or of the description
+	Keyword string `form:"keyword,omitempty" json:"keyword,omitempty"`
+
+	// Accountid the ID of the account whose settings to list
+	Accountid Reference `form:"accountid,omitempty" json:"accountid,omitempty"`
 
 	// Page number of the page, from 1; it needs pagesize
 	Page *Page `form:"page,omitempty" json:"page,omitempty"`
@@ -1754,7 +2190,7 @@ type ListEventsParams struct {
 	// Listall for a root admin, whether to list the resources of every account and not only the own
 	Listall ListAll `form:"listall,omitempty" json:"listall,omitempty"`
 
-	// Projectid the ID of the project whose resources to list; there are no projects here, and -1 means all
+	// Projectid the ID of the project whose resources to list; -1 lists those of all projects beside the others
 	Projectid ProjectID `form:"projectid,omitempty" json:"projectid,omitempty"`
 
 	// Page number of the page, from 1; it needs pagesize
@@ -1793,7 +2229,7 @@ type ListKubernetesClustersParams struct {
 	// Listall for a root admin, whether to list the resources of every account and not only the own
 	Listall ListAll `form:"listall,omitempty" json:"listall,omitempty"`
 
-	// Projectid the ID of the project whose resources to list; there are no projects here, and -1 means all
+	// Projectid the ID of the project whose resources to list; -1 lists those of all projects beside the others
 	Projectid ProjectID `form:"projectid,omitempty" json:"projectid,omitempty"`
 
 	// Page number of the page, from 1; it needs pagesize
@@ -1847,8 +2283,44 @@ type ListNetworksParams struct {
 	// Listall for a root admin, whether to list the resources of every account and not only the own
 	Listall ListAll `form:"listall,omitempty" json:"listall,omitempty"`
 
-	// Projectid the ID of the project whose resources to list; there are no projects here, and -1 means all
+	// Projectid the ID of the project whose resources to list; -1 lists those of all projects beside the others
 	Projectid ProjectID `form:"projectid,omitempty" json:"projectid,omitempty"`
+
+	// Page number of the page, from 1; it needs pagesize
+	Page *Page `form:"page,omitempty" json:"page,omitempty"`
+
+	// Pagesize rows of a page, at most 500, or -1 for all without page; it needs page
+	Pagesize *PageSize `form:"pagesize,omitempty" json:"pagesize,omitempty"`
+}
+
+// ListProjectsParams defines parameters for ListProjects.
+type ListProjectsParams struct {
+	// Id the ID of the project
+	Id Reference `form:"id,omitempty" json:"id,omitempty"`
+
+	// Name name of the project, matched whole
+	Name string `form:"name,omitempty" json:"name,omitempty"`
+
+	// Displaytext display text of the project, matched whole
+	Displaytext string `form:"displaytext,omitempty" json:"displaytext,omitempty"`
+
+	// State state of the project; all are Active
+	State string `form:"state,omitempty" json:"state,omitempty"`
+
+	// Keyword part of the name; for jobs part of the cmd, for events of description, type or level
+	Keyword Keyword `form:"keyword,omitempty" json:"keyword,omitempty"`
+
+	// Account name of the account whose resources to list; another than the caller's is for root admins
+	Account Account `form:"account,omitempty" json:"account,omitempty"`
+
+	// Domainid the ID of the domain whose resources to list; only the caller's own exists here
+	Domainid DomainID `form:"domainid,omitempty" json:"domainid,omitempty"`
+
+	// Isrecursive accepted without effect; there is one domain
+	Isrecursive IsRecursive `form:"isrecursive,omitempty" json:"isrecursive,omitempty"`
+
+	// Listall for a root admin, whether to list the resources of every account and not only the own
+	Listall ListAll `form:"listall,omitempty" json:"listall,omitempty"`
 
 	// Page number of the page, from 1; it needs pagesize
 	Page *Page `form:"page,omitempty" json:"page,omitempty"`
@@ -1902,6 +2374,42 @@ type ListTemplatesParams struct {
 	Pagesize *PageSize `form:"pagesize,omitempty" json:"pagesize,omitempty"`
 }
 
+// ListUsersParams defines parameters for ListUsers.
+type ListUsersParams struct {
+	// Id the ID of the user
+	Id Reference `form:"id,omitempty" json:"id,omitempty"`
+
+	// Username name of the user, matched whole
+	Username string `form:"username,omitempty" json:"username,omitempty"`
+
+	// State state of the user, enabled or disabled
+	State string `form:"state,omitempty" json:"state,omitempty"`
+
+	// Accounttype type of the account: 1 for root admins, 0 for others
+	Accounttype *AccountType `form:"accounttype,omitempty" json:"accounttype,omitempty"`
+
+	// Keyword part of the name; for jobs part of the cmd, for events of description, type or level
+	Keyword Keyword `form:"keyword,omitempty" json:"keyword,omitempty"`
+
+	// Account name of the account whose resources to list; another than the caller's is for root admins
+	Account Account `form:"account,omitempty" json:"account,omitempty"`
+
+	// Domainid the ID of the domain whose resources to list; only the caller's own exists here
+	Domainid DomainID `form:"domainid,omitempty" json:"domainid,omitempty"`
+
+	// Isrecursive accepted without effect; there is one domain
+	Isrecursive IsRecursive `form:"isrecursive,omitempty" json:"isrecursive,omitempty"`
+
+	// Listall for a root admin, whether to list the resources of every account and not only the own
+	Listall ListAll `form:"listall,omitempty" json:"listall,omitempty"`
+
+	// Page number of the page, from 1; it needs pagesize
+	Page *Page `form:"page,omitempty" json:"page,omitempty"`
+
+	// Pagesize rows of a page, at most 500, or -1 for all without page; it needs page
+	Pagesize *PageSize `form:"pagesize,omitempty" json:"pagesize,omitempty"`
+}
+
 // ListVirtualMachinesParams defines parameters for ListVirtualMachines.
 type ListVirtualMachinesParams struct {
 	// Id the ID of the virtual machine
@@ -1943,7 +2451,7 @@ type ListVirtualMachinesParams struct {
 	// Listall for a root admin, whether to list the resources of every account and not only the own
 	Listall ListAll `form:"listall,omitempty" json:"listall,omitempty"`
 
-	// Projectid the ID of the project whose resources to list; there are no projects here, and -1 means all
+	// Projectid the ID of the project whose resources to list; -1 lists those of all projects beside the others
 	Projectid ProjectID `form:"projectid,omitempty" json:"projectid,omitempty"`
 
 	// Page number of the page, from 1; it needs pagesize
@@ -1972,6 +2480,21 @@ type ListZonesParams struct {
 
 	// Pagesize rows of a page, at most 500, or -1 for all without page; it needs page
 	Pagesize *PageSize `form:"pagesize,omitempty" json:"pagesize,omitempty"`
+}
+
+// LoginParams defines parameters for Login.
+type LoginParams struct {
+	// Username name of the user, which is that of his account
+	Username string `form:"username" json:"username"`
+
+	// Password password of the user
+	Password string `form:"password" json:"password"`
+
+	// Domain path of the user's domain, such as / or /ROOT; the root domain if left out
+	Domain string `form:"domain,omitempty" json:"domain,omitempty"`
+
+	// Domainid the ID of the user's domain; it wins over domain
+	Domainid Reference `form:"domainid,omitempty" json:"domainid,omitempty"`
 }
 
 // QueryAsyncJobResultParams defines parameters for QueryAsyncJobResult.
@@ -2098,6 +2621,18 @@ type StopVirtualMachineParams struct {
 
 	// Starteventid accepted without effect; CloudStack's own use
 	Starteventid StartEventID `form:"starteventid,omitempty" json:"starteventid,omitempty"`
+}
+
+// UpdateConfigurationParams defines parameters for UpdateConfiguration.
+type UpdateConfigurationParams struct {
+	// Name name of the setting
+	Name string `form:"name" json:"name"`
+
+	// Value the new value
+	Value string `form:"value" json:"value"`
+
+	// Accountid the ID of the account that the value is to count for
+	Accountid Reference `form:"accountid,omitempty" json:"accountid,omitempty"`
 }
 
 // UpdateKubernetesSupportedVersionParams defines parameters for UpdateKubernetesSupportedVersion.
@@ -2325,12 +2860,21 @@ type ServerInterface interface {
 	// GetKubernetesClusterConfig Get a cluster's kubeconfig
 	// (GET /client/api/getKubernetesClusterConfig)
 	GetKubernetesClusterConfig(w http.ResponseWriter, r *http.Request, params GetKubernetesClusterConfigParams)
+	// ListAccounts List accounts
+	// (GET /client/api/listAccounts)
+	ListAccounts(w http.ResponseWriter, r *http.Request, params ListAccountsParams)
 	// ListApis List commands
 	// (GET /client/api/listApis)
 	ListApis(w http.ResponseWriter, r *http.Request, params ListApisParams)
 	// ListAsyncJobs List unfinished jobs
 	// (GET /client/api/listAsyncJobs)
 	ListAsyncJobs(w http.ResponseWriter, r *http.Request, params ListAsyncJobsParams)
+	// ListCapabilities List capabilities
+	// (GET /client/api/listCapabilities)
+	ListCapabilities(w http.ResponseWriter, r *http.Request)
+	// ListConfigurations List settings
+	// (GET /client/api/listConfigurations)
+	ListConfigurations(w http.ResponseWriter, r *http.Request, params ListConfigurationsParams)
 	// ListEventTypes List types of events
 	// (GET /client/api/listEventTypes)
 	ListEventTypes(w http.ResponseWriter, r *http.Request)
@@ -2346,18 +2890,30 @@ type ServerInterface interface {
 	// ListNetworks List networks
 	// (GET /client/api/listNetworks)
 	ListNetworks(w http.ResponseWriter, r *http.Request, params ListNetworksParams)
+	// ListProjects List projects
+	// (GET /client/api/listProjects)
+	ListProjects(w http.ResponseWriter, r *http.Request, params ListProjectsParams)
 	// ListServiceOfferings List service offerings
 	// (GET /client/api/listServiceOfferings)
 	ListServiceOfferings(w http.ResponseWriter, r *http.Request, params ListServiceOfferingsParams)
 	// ListTemplates List templates
 	// (GET /client/api/listTemplates)
 	ListTemplates(w http.ResponseWriter, r *http.Request, params ListTemplatesParams)
+	// ListUsers List users
+	// (GET /client/api/listUsers)
+	ListUsers(w http.ResponseWriter, r *http.Request, params ListUsersParams)
 	// ListVirtualMachines List VMs
 	// (GET /client/api/listVirtualMachines)
 	ListVirtualMachines(w http.ResponseWriter, r *http.Request, params ListVirtualMachinesParams)
 	// ListZones List zones
 	// (GET /client/api/listZones)
 	ListZones(w http.ResponseWriter, r *http.Request, params ListZonesParams)
+	// Login Log in
+	// (POST /client/api/login)
+	Login(w http.ResponseWriter, r *http.Request, params LoginParams)
+	// Logout Log out
+	// (POST /client/api/logout)
+	Logout(w http.ResponseWriter, r *http.Request)
 	// QueryAsyncJobResult What a job has come to
 	// (GET /client/api/queryAsyncJobResult)
 	QueryAsyncJobResult(w http.ResponseWriter, r *http.Request, params QueryAsyncJobResultParams)
@@ -2385,6 +2941,9 @@ type ServerInterface interface {
 	// StopVirtualMachine Stop a VM
 	// (POST /client/api/stopVirtualMachine)
 	StopVirtualMachine(w http.ResponseWriter, r *http.Request, params StopVirtualMachineParams)
+	// UpdateConfiguration Change a setting
+	// (POST /client/api/updateConfiguration)
+	UpdateConfiguration(w http.ResponseWriter, r *http.Request, params UpdateConfigurationParams)
 	// UpdateKubernetesSupportedVersion Enable or disable a Kubernetes version
 	// (POST /client/api/updateKubernetesSupportedVersion)
 	UpdateKubernetesSupportedVersion(w http.ResponseWriter, r *http.Request, params UpdateKubernetesSupportedVersionParams)
@@ -2463,6 +3022,12 @@ func (_ Unimplemented) GetKubernetesClusterConfig(w http.ResponseWriter, r *http
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
+// ListAccounts List accounts
+// (GET /client/api/listAccounts)
+func (_ Unimplemented) ListAccounts(w http.ResponseWriter, r *http.Request, params ListAccountsParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
 // ListApis List commands
 // (GET /client/api/listApis)
 func (_ Unimplemented) ListApis(w http.ResponseWriter, r *http.Request, params ListApisParams) {
@@ -2472,6 +3037,18 @@ func (_ Unimplemented) ListApis(w http.ResponseWriter, r *http.Request, params L
 // ListAsyncJobs List unfinished jobs
 // (GET /client/api/listAsyncJobs)
 func (_ Unimplemented) ListAsyncJobs(w http.ResponseWriter, r *http.Request, params ListAsyncJobsParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// ListCapabilities List capabilities
+// (GET /client/api/listCapabilities)
+func (_ Unimplemented) ListCapabilities(w http.ResponseWriter, r *http.Request) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// ListConfigurations List settings
+// (GET /client/api/listConfigurations)
+func (_ Unimplemented) ListConfigurations(w http.ResponseWriter, r *http.Request, params ListConfigurationsParams) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -2505,6 +3082,12 @@ func (_ Unimplemented) ListNetworks(w http.ResponseWriter, r *http.Request, para
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
+// ListProjects List projects
+// (GET /client/api/listProjects)
+func (_ Unimplemented) ListProjects(w http.ResponseWriter, r *http.Request, params ListProjectsParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
 // ListServiceOfferings List service offerings
 // (GET /client/api/listServiceOfferings)
 func (_ Unimplemented) ListServiceOfferings(w http.ResponseWriter, r *http.Request, params ListServiceOfferingsParams) {
@@ -2517,6 +3100,12 @@ func (_ Unimplemented) ListTemplates(w http.ResponseWriter, r *http.Request, par
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
+// ListUsers List users
+// (GET /client/api/listUsers)
+func (_ Unimplemented) ListUsers(w http.ResponseWriter, r *http.Request, params ListUsersParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
 // ListVirtualMachines List VMs
 // (GET /client/api/listVirtualMachines)
 func (_ Unimplemented) ListVirtualMachines(w http.ResponseWriter, r *http.Request, params ListVirtualMachinesParams) {
@@ -2526,6 +3115,18 @@ func (_ Unimplemented) ListVirtualMachines(w http.ResponseWriter, r *http.Reques
 // ListZones List zones
 // (GET /client/api/listZones)
 func (_ Unimplemented) ListZones(w http.ResponseWriter, r *http.Request, params ListZonesParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// Login Log in
+// (POST /client/api/login)
+func (_ Unimplemented) Login(w http.ResponseWriter, r *http.Request, params LoginParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// Logout Log out
+// (POST /client/api/logout)
+func (_ Unimplemented) Logout(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -2580,6 +3181,12 @@ func (_ Unimplemented) StopKubernetesCluster(w http.ResponseWriter, r *http.Requ
 // StopVirtualMachine Stop a VM
 // (POST /client/api/stopVirtualMachine)
 func (_ Unimplemented) StopVirtualMachine(w http.ResponseWriter, r *http.Request, params StopVirtualMachineParams) {
+	w.WriteHeader(http.StatusNotImplemented)
+}
+
+// UpdateConfiguration Change a setting
+// (POST /client/api/updateConfiguration)
+func (_ Unimplemented) UpdateConfiguration(w http.ResponseWriter, r *http.Request, params UpdateConfigurationParams) {
 	w.WriteHeader(http.StatusNotImplemented)
 }
 
@@ -3870,6 +4477,156 @@ func (siw *ServerInterfaceWrapper) GetKubernetesClusterConfig(w http.ResponseWri
 	handler.ServeHTTP(w, r)
 }
 
+// ListAccounts operation middleware
+func (siw *ServerInterfaceWrapper) ListAccounts(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListAccountsParams
+
+	// ------------- Optional query parameter "id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "id", r.URL.Query(), &params.Id, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "name" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "name", r.URL.Query(), &params.Name, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "name"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "name", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "state" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "state", r.URL.Query(), &params.State, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "state"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "state", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "accounttype" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "accounttype", r.URL.Query(), &params.Accounttype, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "accounttype"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "accounttype", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "keyword" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "keyword", r.URL.Query(), &params.Keyword, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "keyword"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "keyword", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "domainid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "domainid", r.URL.Query(), &params.Domainid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "domainid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "domainid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "isrecursive" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "isrecursive", r.URL.Query(), &params.Isrecursive, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "isrecursive"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "isrecursive", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "listall" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "listall", r.URL.Query(), &params.Listall, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "listall"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "listall", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "page" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "page", r.URL.Query(), &params.Page, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "page"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "page", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "pagesize" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "pagesize", r.URL.Query(), &params.Pagesize, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "pagesize"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "pagesize", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListAccounts(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ListApis operation middleware
 func (siw *ServerInterfaceWrapper) ListApis(w http.ResponseWriter, r *http.Request) {
 
@@ -4031,6 +4788,118 @@ func (siw *ServerInterfaceWrapper) ListAsyncJobs(w http.ResponseWriter, r *http.
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.ListAsyncJobs(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListCapabilities operation middleware
+func (siw *ServerInterfaceWrapper) ListCapabilities(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListCapabilities(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListConfigurations operation middleware
+func (siw *ServerInterfaceWrapper) ListConfigurations(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListConfigurationsParams
+
+	// ------------- Optional query parameter "name" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "name", r.URL.Query(), &params.Name, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "name"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "name", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "category" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "category", r.URL.Query(), &params.Category, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "category"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "category", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "keyword" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "keyword", r.URL.Query(), &params.Keyword, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "keyword"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "keyword", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "accountid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "accountid", r.URL.Query(), &params.Accountid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "accountid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "accountid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "page" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "page", r.URL.Query(), &params.Page, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "page"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "page", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "pagesize" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "pagesize", r.URL.Query(), &params.Pagesize, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "pagesize"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "pagesize", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListConfigurations(w, r, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -4745,6 +5614,169 @@ func (siw *ServerInterfaceWrapper) ListNetworks(w http.ResponseWriter, r *http.R
 	handler.ServeHTTP(w, r)
 }
 
+// ListProjects operation middleware
+func (siw *ServerInterfaceWrapper) ListProjects(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListProjectsParams
+
+	// ------------- Optional query parameter "id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "id", r.URL.Query(), &params.Id, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "name" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "name", r.URL.Query(), &params.Name, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "name"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "name", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "displaytext" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "displaytext", r.URL.Query(), &params.Displaytext, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "displaytext"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "displaytext", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "state" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "state", r.URL.Query(), &params.State, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "state"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "state", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "keyword" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "keyword", r.URL.Query(), &params.Keyword, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "keyword"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "keyword", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "account" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "account", r.URL.Query(), &params.Account, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "account"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "account", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "domainid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "domainid", r.URL.Query(), &params.Domainid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "domainid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "domainid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "isrecursive" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "isrecursive", r.URL.Query(), &params.Isrecursive, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "isrecursive"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "isrecursive", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "listall" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "listall", r.URL.Query(), &params.Listall, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "listall"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "listall", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "page" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "page", r.URL.Query(), &params.Page, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "page"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "page", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "pagesize" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "pagesize", r.URL.Query(), &params.Pagesize, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "pagesize"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "pagesize", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListProjects(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ListServiceOfferings operation middleware
 func (siw *ServerInterfaceWrapper) ListServiceOfferings(w http.ResponseWriter, r *http.Request) {
 
@@ -4945,6 +5977,169 @@ func (siw *ServerInterfaceWrapper) ListTemplates(w http.ResponseWriter, r *http.
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.ListTemplates(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListUsers operation middleware
+func (siw *ServerInterfaceWrapper) ListUsers(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListUsersParams
+
+	// ------------- Optional query parameter "id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "id", r.URL.Query(), &params.Id, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "username" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "username", r.URL.Query(), &params.Username, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "username"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "username", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "state" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "state", r.URL.Query(), &params.State, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "state"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "state", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "accounttype" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "accounttype", r.URL.Query(), &params.Accounttype, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "accounttype"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "accounttype", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "keyword" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "keyword", r.URL.Query(), &params.Keyword, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "keyword"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "keyword", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "account" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "account", r.URL.Query(), &params.Account, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "account"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "account", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "domainid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "domainid", r.URL.Query(), &params.Domainid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "domainid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "domainid", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "isrecursive" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "isrecursive", r.URL.Query(), &params.Isrecursive, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "isrecursive"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "isrecursive", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "listall" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "listall", r.URL.Query(), &params.Listall, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "listall"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "listall", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "page" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "page", r.URL.Query(), &params.Page, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "page"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "page", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "pagesize" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "pagesize", r.URL.Query(), &params.Pagesize, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "pagesize"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "pagesize", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListUsers(w, r, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -5271,6 +6466,92 @@ func (siw *ServerInterfaceWrapper) ListZones(w http.ResponseWriter, r *http.Requ
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.ListZones(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// Login operation middleware
+func (siw *ServerInterfaceWrapper) Login(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params LoginParams
+
+	// ------------- Required query parameter "username" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "username", r.URL.Query(), &params.Username, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "username"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "username", Err: err})
+		}
+		return
+	}
+
+	// ------------- Required query parameter "password" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "password", r.URL.Query(), &params.Password, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "password"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "password", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "domain" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "domain", r.URL.Query(), &params.Domain, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "domain"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "domain", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "domainid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "domainid", r.URL.Query(), &params.Domainid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "domainid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "domainid", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.Login(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// Logout operation middleware
+func (siw *ServerInterfaceWrapper) Logout(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.Logout(w, r)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -5891,6 +7172,65 @@ func (siw *ServerInterfaceWrapper) StopVirtualMachine(w http.ResponseWriter, r *
 	handler.ServeHTTP(w, r)
 }
 
+// UpdateConfiguration operation middleware
+func (siw *ServerInterfaceWrapper) UpdateConfiguration(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params UpdateConfigurationParams
+
+	// ------------- Required query parameter "name" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "name", r.URL.Query(), &params.Name, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "name"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "name", Err: err})
+		}
+		return
+	}
+
+	// ------------- Required query parameter "value" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "value", r.URL.Query(), &params.Value, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "value"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "value", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "accountid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "accountid", r.URL.Query(), &params.Accountid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "accountid"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "accountid", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.UpdateConfiguration(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // UpdateKubernetesSupportedVersion operation middleware
 func (siw *ServerInterfaceWrapper) UpdateKubernetesSupportedVersion(w http.ResponseWriter, r *http.Request) {
 
@@ -6214,6 +7554,30 @@ func HandlerWithOptions(si ServerInterface, options ChiServerOptions) http.Handl
 	})
 	r.Group(func(r chi.Router) {
 		r.Get(options.BaseURL+"/client/api/listApis", wrapper.ListApis)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/client/api/login", wrapper.Login)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/client/api/logout", wrapper.Logout)
+	})
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/client/api/listCapabilities", wrapper.ListCapabilities)
+	})
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/client/api/listUsers", wrapper.ListUsers)
+	})
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/client/api/listAccounts", wrapper.ListAccounts)
+	})
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/client/api/listProjects", wrapper.ListProjects)
+	})
+	r.Group(func(r chi.Router) {
+		r.Get(options.BaseURL+"/client/api/listConfigurations", wrapper.ListConfigurations)
+	})
+	r.Group(func(r chi.Router) {
+		r.Post(options.BaseURL+"/client/api/updateConfiguration", wrapper.UpdateConfiguration)
 	})
 	r.Group(func(r chi.Router) {
 		r.Post(options.BaseURL+"/client/api/configureSimulator", wrapper.ConfigureSimulator)
@@ -6656,6 +8020,45 @@ func (response GetKubernetesClusterConfigdefaultJSONResponse) VisitGetKubernetes
 	return err
 }
 
+type ListAccountsRequestObject struct {
+	Params ListAccountsParams
+}
+
+type ListAccountsResponseObject interface {
+	VisitListAccountsResponse(w http.ResponseWriter) error
+}
+
+type ListAccounts200JSONResponse ListAccountsAnswer
+
+func (response ListAccounts200JSONResponse) VisitListAccountsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListAccountsdefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response ListAccountsdefaultJSONResponse) VisitListAccountsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListApisRequestObject struct {
 	Params ListApisParams
 }
@@ -6723,6 +8126,83 @@ type ListAsyncJobsdefaultJSONResponse struct {
 }
 
 func (response ListAsyncJobsdefaultJSONResponse) VisitListAsyncJobsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListCapabilitiesRequestObject struct {
+}
+
+type ListCapabilitiesResponseObject interface {
+	VisitListCapabilitiesResponse(w http.ResponseWriter) error
+}
+
+type ListCapabilities200JSONResponse ListCapabilitiesAnswer
+
+func (response ListCapabilities200JSONResponse) VisitListCapabilitiesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListCapabilitiesdefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response ListCapabilitiesdefaultJSONResponse) VisitListCapabilitiesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListConfigurationsRequestObject struct {
+	Params ListConfigurationsParams
+}
+
+type ListConfigurationsResponseObject interface {
+	VisitListConfigurationsResponse(w http.ResponseWriter) error
+}
+
+type ListConfigurations200JSONResponse ListConfigurationsAnswer
+
+func (response ListConfigurations200JSONResponse) VisitListConfigurationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListConfigurationsdefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response ListConfigurationsdefaultJSONResponse) VisitListConfigurationsResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -6928,6 +8408,45 @@ func (response ListNetworksdefaultJSONResponse) VisitListNetworksResponse(w http
 	return err
 }
 
+type ListProjectsRequestObject struct {
+	Params ListProjectsParams
+}
+
+type ListProjectsResponseObject interface {
+	VisitListProjectsResponse(w http.ResponseWriter) error
+}
+
+type ListProjects200JSONResponse ListProjectsAnswer
+
+func (response ListProjects200JSONResponse) VisitListProjectsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListProjectsdefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response ListProjectsdefaultJSONResponse) VisitListProjectsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListServiceOfferingsRequestObject struct {
 	Params ListServiceOfferingsParams
 }
@@ -7006,6 +8525,45 @@ func (response ListTemplatesdefaultJSONResponse) VisitListTemplatesResponse(w ht
 	return err
 }
 
+type ListUsersRequestObject struct {
+	Params ListUsersParams
+}
+
+type ListUsersResponseObject interface {
+	VisitListUsersResponse(w http.ResponseWriter) error
+}
+
+type ListUsers200JSONResponse ListUsersAnswer
+
+func (response ListUsers200JSONResponse) VisitListUsersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListUsersdefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response ListUsersdefaultJSONResponse) VisitListUsersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListVirtualMachinesRequestObject struct {
 	Params ListVirtualMachinesParams
 }
@@ -7073,6 +8631,83 @@ type ListZonesdefaultJSONResponse struct {
 }
 
 func (response ListZonesdefaultJSONResponse) VisitListZonesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type LoginRequestObject struct {
+	Params LoginParams
+}
+
+type LoginResponseObject interface {
+	VisitLoginResponse(w http.ResponseWriter) error
+}
+
+type Login200JSONResponse LoginAnswer
+
+func (response Login200JSONResponse) VisitLoginResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type LogindefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response LogindefaultJSONResponse) VisitLoginResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type LogoutRequestObject struct {
+}
+
+type LogoutResponseObject interface {
+	VisitLogoutResponse(w http.ResponseWriter) error
+}
+
+type Logout200JSONResponse LogoutAnswer
+
+func (response Logout200JSONResponse) VisitLogoutResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type LogoutdefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response LogoutdefaultJSONResponse) VisitLogoutResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -7435,6 +9070,45 @@ func (response StopVirtualMachinedefaultJSONResponse) VisitStopVirtualMachineRes
 	return err
 }
 
+type UpdateConfigurationRequestObject struct {
+	Params UpdateConfigurationParams
+}
+
+type UpdateConfigurationResponseObject interface {
+	VisitUpdateConfigurationResponse(w http.ResponseWriter) error
+}
+
+type UpdateConfiguration200JSONResponse UpdateConfigurationAnswer
+
+func (response UpdateConfiguration200JSONResponse) VisitUpdateConfigurationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UpdateConfigurationdefaultJSONResponse struct {
+	Body       ErrorAnswer
+	StatusCode int
+}
+
+func (response UpdateConfigurationdefaultJSONResponse) VisitUpdateConfigurationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type UpdateKubernetesSupportedVersionRequestObject struct {
 	Params UpdateKubernetesSupportedVersionParams
 }
@@ -7548,12 +9222,21 @@ type StrictServerInterface interface {
 	// GetKubernetesClusterConfig Get a cluster's kubeconfig
 	// (GET /client/api/getKubernetesClusterConfig)
 	GetKubernetesClusterConfig(ctx context.Context, request GetKubernetesClusterConfigRequestObject) (GetKubernetesClusterConfigResponseObject, error)
+	// ListAccounts List accounts
+	// (GET /client/api/listAccounts)
+	ListAccounts(ctx context.Context, request ListAccountsRequestObject) (ListAccountsResponseObject, error)
 	// ListApis List commands
 	// (GET /client/api/listApis)
 	ListApis(ctx context.Context, request ListApisRequestObject) (ListApisResponseObject, error)
 	// ListAsyncJobs List unfinished jobs
 	// (GET /client/api/listAsyncJobs)
 	ListAsyncJobs(ctx context.Context, request ListAsyncJobsRequestObject) (ListAsyncJobsResponseObject, error)
+	// ListCapabilities List capabilities
+	// (GET /client/api/listCapabilities)
+	ListCapabilities(ctx context.Context, request ListCapabilitiesRequestObject) (ListCapabilitiesResponseObject, error)
+	// ListConfigurations List settings
+	// (GET /client/api/listConfigurations)
+	ListConfigurations(ctx context.Context, request ListConfigurationsRequestObject) (ListConfigurationsResponseObject, error)
 	// ListEventTypes List types of events
 	// (GET /client/api/listEventTypes)
 	ListEventTypes(ctx context.Context, request ListEventTypesRequestObject) (ListEventTypesResponseObject, error)
@@ -7569,18 +9252,30 @@ type StrictServerInterface interface {
 	// ListNetworks List networks
 	// (GET /client/api/listNetworks)
 	ListNetworks(ctx context.Context, request ListNetworksRequestObject) (ListNetworksResponseObject, error)
+	// ListProjects List projects
+	// (GET /client/api/listProjects)
+	ListProjects(ctx context.Context, request ListProjectsRequestObject) (ListProjectsResponseObject, error)
 	// ListServiceOfferings List service offerings
 	// (GET /client/api/listServiceOfferings)
 	ListServiceOfferings(ctx context.Context, request ListServiceOfferingsRequestObject) (ListServiceOfferingsResponseObject, error)
 	// ListTemplates List templates
 	// (GET /client/api/listTemplates)
 	ListTemplates(ctx context.Context, request ListTemplatesRequestObject) (ListTemplatesResponseObject, error)
+	// ListUsers List users
+	// (GET /client/api/listUsers)
+	ListUsers(ctx context.Context, request ListUsersRequestObject) (ListUsersResponseObject, error)
 	// ListVirtualMachines List VMs
 	// (GET /client/api/listVirtualMachines)
 	ListVirtualMachines(ctx context.Context, request ListVirtualMachinesRequestObject) (ListVirtualMachinesResponseObject, error)
 	// ListZones List zones
 	// (GET /client/api/listZones)
 	ListZones(ctx context.Context, request ListZonesRequestObject) (ListZonesResponseObject, error)
+	// Login Log in
+	// (POST /client/api/login)
+	Login(ctx context.Context, request LoginRequestObject) (LoginResponseObject, error)
+	// Logout Log out
+	// (POST /client/api/logout)
+	Logout(ctx context.Context, request LogoutRequestObject) (LogoutResponseObject, error)
 	// QueryAsyncJobResult What a job has come to
 	// (GET /client/api/queryAsyncJobResult)
 	QueryAsyncJobResult(ctx context.Context, request QueryAsyncJobResultRequestObject) (QueryAsyncJobResultResponseObject, error)
@@ -7608,6 +9303,9 @@ type StrictServerInterface interface {
 	// StopVirtualMachine Stop a VM
 	// (POST /client/api/stopVirtualMachine)
 	StopVirtualMachine(ctx context.Context, request StopVirtualMachineRequestObject) (StopVirtualMachineResponseObject, error)
+	// UpdateConfiguration Change a setting
+	// (POST /client/api/updateConfiguration)
+	UpdateConfiguration(ctx context.Context, request UpdateConfigurationRequestObject) (UpdateConfigurationResponseObject, error)
 	// UpdateKubernetesSupportedVersion Enable or disable a Kubernetes version
 	// (POST /client/api/updateKubernetesSupportedVersion)
 	UpdateKubernetesSupportedVersion(ctx context.Context, request UpdateKubernetesSupportedVersionRequestObject) (UpdateKubernetesSupportedVersionResponseObject, error)
@@ -7941,6 +9639,32 @@ func (sh *strictHandler) GetKubernetesClusterConfig(w http.ResponseWriter, r *ht
 	}
 }
 
+// ListAccounts operation middleware
+func (sh *strictHandler) ListAccounts(w http.ResponseWriter, r *http.Request, params ListAccountsParams) {
+	var request ListAccountsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListAccounts(ctx, request.(ListAccountsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListAccounts")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListAccountsResponseObject); ok {
+		if err := validResponse.VisitListAccountsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // ListApis operation middleware
 func (sh *strictHandler) ListApis(w http.ResponseWriter, r *http.Request, params ListApisParams) {
 	var request ListApisRequestObject
@@ -7986,6 +9710,56 @@ func (sh *strictHandler) ListAsyncJobs(w http.ResponseWriter, r *http.Request, p
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(ListAsyncJobsResponseObject); ok {
 		if err := validResponse.VisitListAsyncJobsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListCapabilities operation middleware
+func (sh *strictHandler) ListCapabilities(w http.ResponseWriter, r *http.Request) {
+	var request ListCapabilitiesRequestObject
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListCapabilities(ctx, request.(ListCapabilitiesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListCapabilities")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListCapabilitiesResponseObject); ok {
+		if err := validResponse.VisitListCapabilitiesResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListConfigurations operation middleware
+func (sh *strictHandler) ListConfigurations(w http.ResponseWriter, r *http.Request, params ListConfigurationsParams) {
+	var request ListConfigurationsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListConfigurations(ctx, request.(ListConfigurationsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListConfigurations")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListConfigurationsResponseObject); ok {
+		if err := validResponse.VisitListConfigurationsResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
@@ -8121,6 +9895,32 @@ func (sh *strictHandler) ListNetworks(w http.ResponseWriter, r *http.Request, pa
 	}
 }
 
+// ListProjects operation middleware
+func (sh *strictHandler) ListProjects(w http.ResponseWriter, r *http.Request, params ListProjectsParams) {
+	var request ListProjectsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListProjects(ctx, request.(ListProjectsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListProjects")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListProjectsResponseObject); ok {
+		if err := validResponse.VisitListProjectsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // ListServiceOfferings operation middleware
 func (sh *strictHandler) ListServiceOfferings(w http.ResponseWriter, r *http.Request, params ListServiceOfferingsParams) {
 	var request ListServiceOfferingsRequestObject
@@ -8173,6 +9973,32 @@ func (sh *strictHandler) ListTemplates(w http.ResponseWriter, r *http.Request, p
 	}
 }
 
+// ListUsers operation middleware
+func (sh *strictHandler) ListUsers(w http.ResponseWriter, r *http.Request, params ListUsersParams) {
+	var request ListUsersRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListUsers(ctx, request.(ListUsersRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListUsers")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListUsersResponseObject); ok {
+		if err := validResponse.VisitListUsersResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // ListVirtualMachines operation middleware
 func (sh *strictHandler) ListVirtualMachines(w http.ResponseWriter, r *http.Request, params ListVirtualMachinesParams) {
 	var request ListVirtualMachinesRequestObject
@@ -8218,6 +10044,56 @@ func (sh *strictHandler) ListZones(w http.ResponseWriter, r *http.Request, param
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(ListZonesResponseObject); ok {
 		if err := validResponse.VisitListZonesResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// Login operation middleware
+func (sh *strictHandler) Login(w http.ResponseWriter, r *http.Request, params LoginParams) {
+	var request LoginRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.Login(ctx, request.(LoginRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "Login")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(LoginResponseObject); ok {
+		if err := validResponse.VisitLoginResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// Logout operation middleware
+func (sh *strictHandler) Logout(w http.ResponseWriter, r *http.Request) {
+	var request LogoutRequestObject
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.Logout(ctx, request.(LogoutRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "Logout")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(LogoutResponseObject); ok {
+		if err := validResponse.VisitLogoutResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
@@ -8459,6 +10335,32 @@ func (sh *strictHandler) StopVirtualMachine(w http.ResponseWriter, r *http.Reque
 	}
 }
 
+// UpdateConfiguration operation middleware
+func (sh *strictHandler) UpdateConfiguration(w http.ResponseWriter, r *http.Request, params UpdateConfigurationParams) {
+	var request UpdateConfigurationRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.UpdateConfiguration(ctx, request.(UpdateConfigurationRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UpdateConfiguration")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(UpdateConfigurationResponseObject); ok {
+		if err := validResponse.VisitUpdateConfigurationResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // UpdateKubernetesSupportedVersion operation middleware
 func (sh *strictHandler) UpdateKubernetesSupportedVersion(w http.ResponseWriter, r *http.Request, params UpdateKubernetesSupportedVersionParams) {
 	var request UpdateKubernetesSupportedVersionRequestObject
@@ -8516,331 +10418,398 @@ func (sh *strictHandler) UpgradeKubernetesCluster(w http.ResponseWriter, r *http
 // const string: with thousands of chunks the chained `+` fold is several
 // times slower for the Go compiler than parsing a slice literal.
 var swaggerSpec = []string{
-	"7L2Jcts4ujD6Kijdv6qXIyqkdsnVdcvteHo8k+3YTvrO6eRWQAK02KYIHYK0o0yl6n+a/8HOk/yFDwBX",
-	"kKKWLD3TU1MdSyKBD8CHb1/+2fPYesMiGiW8t/xnj37A601I4W8vTHlCY/ibp+s1jre9ZY9FFKlfev3e",
-	"Aw5TKh4IA57cpy6NI5pQrl+NKd+wiMMTHkujpLd0+r3ac73lb//sYU890cNkHUS9fg9zzrwAJ5RENHlk",
-	"8X2E17S37BG6Zpb6SjyWJox7OAyiOxphN6Skt/RxyGlfLyHZbsR7FyFLyXMc4TtKev2ex6IkZmHEiFjv",
-	"qN/zNmmUrl0BT8+xxRMxFbP3lr2hPZxajmPZs1tnvhzZS9v+D9u24SEeVKcllHtxsEkCFvWWvXO9Xyhh",
-	"KIm3KFkF0R1HTKyRsDUOxFPXL1/eZp8DmNMb0qE7wtYMO8Qa4/HCmmObWI5veyPP9hdk6GRvbHCyykeh",
-	"EdmwADZzlSQbvnzyxFkMB/ZgOHDs5XQ8Hj0RTyUeUau3+70V5jiKWIIF2DxbC4DiThfumLgjiy5cYk0I",
-	"xRZeuJ5FJyNnao+HIzyf9fq9YIMJiSnnYgOz+Yo/yIXZU3c6xr41n8+H1mQ6nFtzfzKzyNxzfGpjezyn",
-	"vSKaPNCYB0zuysIf+7ORP7fcyWJmTRZkas1H06lFhpOJ74znozEem15WuPPgDEajgdi3NRZnkp/+mq4Z",
-	"YLhjD8cC6AK2iU8S3xQMznxIsGs586FnTShdWHM69qzpnEyG/miI56NRr9/jNH4IPMp8n8ZBdAevTv0Z",
-	"nvhTz5pNiWNNsDOx5iNvYi28oWO7Q2dhz2j9VQUKX+MwFL8GH2lvOez3eIIT8cN1GkVBdNfr9xK63oQ4",
-	"oRJOMvUowY41m8/ERo8XlotnU2s8xfMxJs6cjCaFd9Qsf8+2DondEbc8iJMUh2vsrYJIbJfxuna6LYSG",
-	"NKGbmCXUk/dD35mAb0K8LV1xRqjlLPDIm5C5b49Ocl1WWN7WbOIGvF9tN+IMOBPU4CZYpyFOmCB5MNlo",
-	"PFn47sS1fHe4sCYjQqzFlEwsdzGz3ekQ06k7ql4Ie+AM7IEjgAg4ESsNPByGW0G7ShAFXN/M4lcfBLbi",
-	"sPR1juXia4XpYi6N5CHmSboh5nNZLEcLfS479j0KPDh1QgVawhaIt+iHJMZk5W2YIna/vev37nBCH/FW",
-	"L3k4mQyGk7HeOTJx7IlLXWtCnaE1WUynljsdedbUm05sz8Uzm/jtO0d9nIZJb5nEKRXX2MuftIdL21na",
-	"tv6/Ky/uGvN7sXyAZDKwB/ZhF7qVDXHqsYjgeBts5D4kMfb9wFPM55eU8kRcNvnxirMQTuXTO9M1TjmN",
-	"JWR46s3xmFpj16HWmDjYmvujuTXCY3/iC2riDNXzCix9HR/Wairvnqt7/JFF8uxm7gLT8WJueYRSa0Im",
-	"xFpMyNxyycQbLnzHdb2hel6NKv50ANgTDPLp0yc4OEVNquKFIjdIPVEVMyrUyCxjlB9qolg5wx/CJ76h",
-	"4qIMbdv+o9AzE/v/A9C4zoRJs+WhPZ7/Saa+Lpn6bPLMlxFjvlmi+gkI4gbHeE21xpVRq39W1AnxLmI+",
-	"SlYUqYfQ44pximLKWRp7lAtFQ1DKM4QjlqyE5rHCEbwhbiONv+Mo4MhnMYoZSxCsjgu0FRP8d0rjbS4S",
-	"aED6Pe6t6BoLiNQm8EQcZk8A76U8Yeu/MffqaR3kq6cCgAQA+J25Yu6EoRV+oH2E0evXV09REKGQPdIY",
-	"eZhT+XTE4OEV5mdIsIWAozUmFAU+CqmfIJYmDSBLYH5nbkB2gC2ppwlmAevVU73R8rnmfWZRuC3vL3uM",
-	"EP0Q8ISjFY1pA6QZvS+C+b9i6veWvf/nSa6bP5G/8ifX1KcxjTwK4Af8mnppzIMHWl8B9jy6SShBj0Gy",
-	"YmmCqO9TLzkTcMawnWJXFQcygxfwOBvfsJEuYyHFEYByT7ePLCZ1MDY4TvQ2imHPAO9+Zy5HxZ+8NenD",
-	"L/RBLFh8XRinj8SUiMUopA80bABXw9B+5uLEzsOwDqmYHRduRB89rqi8PvKcAdD89JkvgI232TXEEUER",
-	"S3JsYI9NOyuGU8SvbVcFjXmpiKY0yrAooZIs4M0mDDxg6U9+52IF/ywMFiR0zXdh04vC8L1PGdXHcYy3",
-	"PSBK5R1SZBxpOo6unnLkboHAwgn1EZbkVj/Bf7PfDcQXPwn+Q+O3qW0Pp7Un9Iefrp6eydECjpSBpo/k",
-	"q+L0hWI0QFcJYg80jgNCOapzJfOOl+bs9XsfLC9kKeEJ9u6tmIZKFBEHcyOHfNn0NA/EBVz2xoOhM7B7",
-	"QLvvDDdQCpcaw8UzfeTHbI2cMxQkKKKUcPgaFHoz2DByV+rwEmbG4VWU0Dsa9z4p0G7AYFAFL2aPgMRY",
-	"gYYTtGY8QRPb7ovNthy4kDgMMxIiHqzA3gK3WtYRsMfsd+olu+mzerCZQEuah2Mq2Ip6WlLmPlxby0Fr",
-	"iiOO5KU0rki+dTCx5gmOk0tB3UzraaTWYLW8EXinuErKm/YcZgD6WQHSZ/EaC80niJLpOBfvgmyvP/V7",
-	"WpECqnFN/ZRT0oHkKJOxpD44pDXrbklB4zSOWeyBEWOxWCz6vcIX45GjPif0gwD3Nagx4hTpB+qlCUXn",
-	"r66Qx9ZrcWbm6RBJ4Y11wLkgUZlYhWBT0jQgzwKeCOEXTqXTSV4KoM4j/qg3q3x4tyuKhBCbglwlEDJb",
-	"1RKNbQd5MSXiWHDIxc3iwV2Ek1Qg39ieoDVNVoz00XhkozXeIL6NEvxBfHYK4LMYpdF9JFDg6qn4cZh9",
-	"1jvCYuA/4tYmq4BrxtRHE3skEJ/gBLtCwBIwrNIkERtE2GPUR5ORLbkZWKcRFVoamowc8ZrATc4HSCzz",
-	"nm71GtWs33GkjxgYPNAOWH928vlGA3KdK1wXf29itqFxEki0kzLbjssupEKQED0cxwHlii3/t1BdlFRY",
-	"5/ri9yAWc/6mZnmXPcZccbEFHdeQXYDuX4evHbhHAVTAUUQf6zD0v9DiAMt3r/BGXJ46MPAinKCgQ4jE",
-	"2ziNfhI6rPobLOcfXhV2xen31kFU+aa8berVHZfsaby9TqPPu1P1/SAk1xRv0s1GEB/yRppS1Y2voQEm",
-	"JKc7XL+k7K9FetfK8CKaz6wmrJ1mt5nemRcmxDt+y/JZLiSJbFkW+EMS1krE2xaVXW3DQnaO3bCMN9KW",
-	"91wZ/PZbUMVaeMTSblIgg6aV7TGJcY2b4ELS0voSSjegeiEetVatGQBhlJtIT8Ax30aeaQSp4QRCexGb",
-	"yOXFx0irz1WtREsbpstZtE0okEzQAE/j5iFyK0h9oE46zfkmeKXHqOs04uiUqF+dXVpK1Gxckpa74IEC",
-	"EBxWBifWR5wKKIWw5m7lC8ZNLyJWfaF+QEPCc7YhJ+N7LPMvYgTTEpV+Ypo1lyaRIiJyoW7M0ruVAGMn",
-	"g4HjL0tAOYJlh1tYfjvKc8O13QRm6LPDAdQIcgWk447pW2bYsyZrW6bC5XNHoBKBgnOGsMspWOBolBtW",
-	"IgZui5qUbd4IeY4H3PwgQRxvjbjX7Y4CDu6HukEitRCJvqfAVvnZNI/4ZYkkVH2ktrGPQiY+KoLUF0It",
-	"7YOa1wfpmcWZPKq2uSNGw0NlxG5A3ZzAnPbUQhrdJav6e3cgjvIEyQek0q5eq6NZ19PPSK0ZAxrIZJlA",
-	"gllML0sMzvcgj/oEWpjSOuUJcikSl8zIjE5M63ajo1Ag+xlSSlzMUDNDyhI6Cgw9AgkLzxnxURDevzHX",
-	"QEebfAhVTMht/LXtUD/tFse1ERS2GPN7SkAPNW+ytyatFB7siEUoS1YQL8Sct43O1puQKuxt1TjEwXwq",
-	"uHq7PZ57aTttyXc8t7LXYC36b83ykLzvXcfrqjo1vRvxBEfSd9o+hrQTVP062GWp9oeIA3rzHEz9O2Yz",
-	"3zkgK/dBRBS7h+kOnGkTM09aaAymt/ARbzmyjaT0d+bGlIMntx05/sbca/lg8S1p2KrOaKPHVRBSQeAC",
-	"joIIbWJ2F1POwRYJsoTgEkLhoIQSaZ3RX/s4CClpB9a8oZJmVGQVjOQrfbD5KHmmYRebdtAurqGPnCLo",
-	"wxzgNf4QrNM1RFusg0j+bZsWsoYozbXYYBo/SLdtOzrK5yQ+BlzZCwXKBElBSBObHklnommJa8q50ZKv",
-	"OZzQr8A4ggVD8FksaD/CKAwiWpYFgwStMEc0IpSg71kaI/ohoZHgQj+YpuYJ3TSoRPCTWKeYcxMK9hJE",
-	"iMVEcByBMAlYvWHpaUSY5MePmCOX3qVRCXF4DcoIzknuSh3OTtLd35h7k9CNSbjTPvf2wxNPdWEcVc07",
-	"4039gpu64FMtENcMFMl8qkShemVznqBJavECtLFhkz4jfvpd/VTfB/CFHqTRaM5/iD4jZz2tLpNHYl+s",
-	"cGS6SCv2KJV6aRZRLg0dwk1j9MjSkEiJTxxmeSOzQOsWiTFOI26UFNf4Azf6wRRZQvneKIejDA420qcg",
-	"ahhLkrXuY1VQWq+whmH93gfrjlniS4vfBxuLKX+ZBZHeQhWB0KpP/d6FYKmhRo4m25gHT2nUPNYI1jCa",
-	"6aIom90Fi/zgznwj7lOXevC7VHXyhIPKGuAZghO8axwQKP9x/vzZmWK6nHoxNfK53eQqB+dAvbtxAJMt",
-	"XykGhbXu3NXGM5cPednWtx11+ZxqB14ayggR/JTGNIssbARLP8n1k0ejY/OIRlCB1nc2K0vWcLSNXDmZ",
-	"arDvGN20gKfKW1URbFESrKkQxlYC/ZuiLEGceH17Aca7JKGxePf/f/uW/HP8yRL/DPU/t/KfZemf3/7j",
-	"nRjlf9WwuRI1oX4kSol6CpGznfdcBtqe3i+xa1zjbldA7+o2qs51qOeo82L2chg9pZuQbcvOluaViGfL",
-	"bo8ToX/r0Ga4eRJ3BxwePg5yA8xtoxqBlr5Os6KBZWhD5syUMpHH1hDYELHHAfpVPJdHHYpbhu4j9sj7",
-	"2XWPGVuDJB3RR/TmOe/LmM9U6NNpgtxtwRRQsxtl/nmznAXuIQ0XjuOt4Kqgj4PwGLGkL6GLqZ9yHILF",
-	"E61ZTI2iWSGFb+cZ1GTMT/3efRCRRqWNF2Al7EwAB7YEgFRIv0IaYAiHMcVka2Tq0nEZ0zV7aOLu4hGp",
-	"wmQSrHye9JWpPeaJOL47Jv/uKuQ/o/ghiO5eCK2kKucroVCF/4C7V1pWYdM7hCfBY59q8dlNimgl/K+0",
-	"YE+eRsdV6di6/AxbFpYH4n3SyW87xILgI81H7qpa/87cXLM+U1o1xOtF9ENiySBHhmLqsZhYcLo4lNdS",
-	"Ba7GOhRSWSEUBhQ3pcHenMVc1jRceROP0QcgeMkgxRRjsaqbU7K3ahscPJ+piWLNY9sx6kctI4tt/+vt",
-	"7SuUad4Nr8sYMPOl5ugxZkXnR76feYBXo7cchi/YEJUBkK43yTaL1tYH1ureMc5uDjuusYDWg89WUdzL",
-	"4saYmEoxSk1GPwQSJ16V1rAz0K1XC3BjkYz8AsSmEQGjZcbguoUE1cF9UGGFe3gtSl4G9hjxzPmkj9Po",
-	"xIi9VfBgYmjq6OGqGFnTvq6Bne6/Fd5saERJszOgs7+mg2Ph23RS7IYKoljNLtIHaojdv3rxl5d99Ov5",
-	"9QvEYnR5ff3yuiHyhHZxZsH06MZbUZKGlNRCzkhAUJD0UeArUYgETX50iETuEjeYozCMW/iMcLQtuFtk",
-	"+GVM2ybcYYfI3DZy2BUm4lNUMw6DaLSmLiNbcA98x9smNXsdaiqeOKGytG42iBt1Wqk1kH5+OH10A3HP",
-	"EP56kbn+Ort2YRsgu2QH6uX5YLvuZ27P1ojCYsS3PKHrbjafbKrMIazzXsqO4Rard9X8nduz5c4WqOK7",
-	"JuJ8qzasTKCb96DDNpq83q3zc5O9aIdtO4H3jJKFGLYdDzoHteRbZOLm5hUdshqdEXWwrV4t27zkPN9q",
-	"b/+DZOCdFv8LTWp0oN1WeUfrBWWkWa+rum6apop/HWYxYWfu7G2WMlXyotbbK17Imut3gM6Vp1S8+R2X",
-	"7kMt+4GfL5P++jqxUz/2AXtJuEVKTKsLZMPdMdotIrsSkiYje39pfWtyWec01VALqP1Qa1gEvEKZgesI",
-	"Hqc0Y2aPWMgkkVnOqxYMaIeiwr7qKL+Heqa9p7UbAL7jroJnN8Yk9N0GZhvvIeU28GaxuX3kpbEQstD3",
-	"QYKwl/B+5jD/oY82NCIQOCVRQjLG+2CzoQReACKWIDkSxHZld0m+8YO4J2IZmSwknkVMPFnRwgU1k9Mh",
-	"fIeDCLnUZ7EcUGj0iEWdw7Lkik2koI6QBjt8IRm9yZe1p9qzww/VUDuro2PqO47yigH1sQ0Ft5oMha2+",
-	"3kZXbalul9E0ocp4gbCvKuPklb0MAWHFUl9tMb7wXIvjVz1RrIGww1dYHPI72IGqGQ3E/WRFt5ASb8bK",
-	"2sxdg/B3zm6cKy+MYprh4eLVa15HGWljjlQKZX3Q/TTpYl21NuwqRHle3FwhEgcPFIw70pFAzTkMrXo6",
-	"ZPzn33Rw+3ZV3NljBFt1vNredaRuSvvu0fKSctWxXl8/q+NCgeCdv7oyDph4JNjwNkNVfUnlygKpGwYe",
-	"UnVVaIaRYmSJ8X3kbtHV0yUIxio3Pf8ZRCdWDNxSqbdvnhcu//4MvVBXr5nU6CDpArRm4SrxSHdqkw92",
-	"DKkpztmNzuya1zRLtSjR3qa5owI1CpV7jJdD4tbVK41e+wy5G7BDhr+n2w0OGkjyzc1fwUArngA5KGR3",
-	"dxD+GEHZSe2iapfBC4UWO21s+aLr+nNdpthXHOk2TammYy36NSQ0zoYviQTmENSDwsWUW7Hg0DQOrqpa",
-	"mTZA/mZkr+I0n//cxmQPDEzrBvWRwU2lYlZd8atFDjXUo+o6qqrOZaaPKnS3gTgaS1l1R+SmmY1TGU/S",
-	"fIJ9pCtECsAFpnhhShrixBv0t0SVMehylMUKXTsSBdSTudFZopzLWALu1bbhu23vQVPUqpqaZhGXro6T",
-	"imh0MpJVTQX1UF15jN3RuHjsx7D58rzddnr33KaZdI20rtfzYwPEee207hfuYxctvxhoqYAtzFYkXE2q",
-	"9V62+CKfqminRfFRUYDcYp/rZRkLqeOxUUEv6VNlBbvoGqjIZMdEHdTsIoeYvnUh8aOM30YboyH1LJvr",
-	"AFO40Sy52yxeLwDRbjwq5TFmAHs4gotej4/eT+XefUW7iWEBZ7uHurp5KUsNBAlHbhDhOGiqXcC63fl9",
-	"RmzggNdNIWDrIOpkFJFJLFK9lDWycIJCiotFNct5BB1EQZD69h262551O1BO1zhKAu+hCUlhAxRuBgmn",
-	"oZ/HIWbFqLu6eC8lmUIsRk8DrklW/W0Z3MorwYNNAYu6PJS+LAiXbJEqBkxW7DOkGavJVnivOdbS3owj",
-	"cM0UrXGGWVp4UvUA9B3Lb0cBq0vQmvcpZyklxC4iZM4W3nUhXIdQd7WaU1H3arRzK5oeS+azgj1dyHwx",
-	"hrMeUhbjIGpPauJowwjPI0shqlBIXOBcC2KeLMFtojxdvFpCW7pJGlC7nVQbRjss76XjQF1Uk05Dtd0m",
-	"hft6500I/izgyfkm4E3uaSjguQl459jxQsGTKmy1sRoB0jmGrVDpbMPOoGWZi0bAasM1QZeHbLSBl0Vg",
-	"dIavEApiAtAwYCuEu6HbD7IWqHZDVJeS26Br77Czl3xqhrplgt0rqKbBdFxKlWwfsKaMB7WvqXmmpsW9",
-	"kBpe60qUFtgZbD2mEdjaYE2QVWvUtkFYje7vnF1XrYNrgrhx8CbIb5WxphVkbdHpDGs2qhHI+nBN0FWK",
-	"zbXB2NKIortByAxv09BNUP8X2wHrR7YHhDCaEa7yMCZonuPNZZRIhaazX682yourC5MmrG4H1NuJfezV",
-	"Nd6880N7MWb5nNH5VW0W0eCXgmwBQ2ZHU4B/oeOESbhRP2rxpsXsvVu1Fru3n8tLTJk7o8w6c9bRoiX5",
-	"XlWGffO8YOkuQVPKx/da4Xl+ftEGUNYwwyh0yh877GYnl0S3MbrJwK0OjUJvjpOhXanBR3XUSr+PXbHS",
-	"WT+QbuJ2wWpatpUqw2MRtCKK9fN7XN6V+vU00SDFYY9OLQkaKmKF5s05b66i5cYMEw/zRJqBze+/CbHR",
-	"+uLhKOXUZ7GMaGlEjSROG3JYAtJgtCrFTgjsLIU+HBy7o5sf5eewH8DqfXNMqXT4fIBkSr5ijy2FwNrC",
-	"cv64oTitfKQQTyDOUz/7deIv2rhYMz/ZPTHfCAGeJ8ag9g6vq1SM/V/tZlRtZxWduVZ2ORtybhIcJ81F",
-	"FHeuRQnuJ+Q0fEO9wN8GmxhHd/QQlGqw/lytNyFUA6NEhc/ntlYZRR8kZ7J+2XkYMg83JADxJKbeipJw",
-	"yFM3oocgz5fhpl1cpgJFjnOUNo/QYjwr0uYGRq45ZG5pM/E/xZdyepbfDrMT9qBkpyrzrDGnstyR0YYK",
-	"lalfuDq6G/CrRmXza9ciuBxiS9eGg6Ns6Y0Mu0DVDjOca5Gsk7m81Jbo8PjQR9lFTLUmQnc04YJ6eKta",
-	"zMIZksW/VU1uLLbpLmLymCvJb8YMmWwWYxGcjh5zVljyrlKHrREXneds2nxtTPksm69tMd/GpieFpXaJ",
-	"YjrtZlfKYOzZb6QTMnTPDeoyUmNJh2LqZ6EYyh1NdP6rtgcIcT3DDqAmEVOokPUVu6MdUkelFzXnTSaK",
-	"amyyUdvmdh/ing7BCpgtYxsBVtjzsxI56n3h9kBuPZguD5b1gSI4oVYSrI+6OtWOXTmomqUcMNgzJgng",
-	"rpZVBwydt+OqkS9zqTIo5nHMRLxzJ75CqzBzKZwu8/9nSuOt9ubJ/NQmmzB0DiuUa0zDZF93YQ3T28Y0",
-	"oTqAu7M4IIy6f2FA+YLpQjYMaILwMIwpvngKDJDj6YpODdnGeeqwChPggDtfLscXyh3JpnG7KHfHijZ7",
-	"YP41FFqCAlh/idm6c1VBWaAJGJEfs/Xpywt2nsCMfuLlir/ogPVVvElHrfR1FAbRPSVvnvOGxe41m2nZ",
-	"0Jqs8xJ3Nx3scnCyHVp1QTvGNgJf9pkaNLnmMMJCZNTFq9f1Ut0hxQ9asGIbGpkzVLM29tXh4WtZUFeM",
-	"D2GFf/144Cz7lkUC2S/l9ACTy6mswV/A4NlFhg647E8dfNxRyVodBEY8+EjhKM5KMb8RS1DKoZREsqLR",
-	"qW2dAX9ggoWGh5xZGKyDxNukh514U0xsMR72MLw9nSoEv5nCQXeubhOzhwDy7KK7plI0Zst/g3n03Etk",
-	"h27DCyzGdw2FmfgKx51deSbjX7GkUD6PYYEVpC+Z2QqkId/UMgKVcDE3Ku5KVqhT40MMa3mxy2Msa5Uo",
-	"mQaXVD7VASa2KufpZGpTcjIl51kodGPZ8KPybf8Q1ffzheaT5KC/a9u/Cyxbyp9+5xowVPA65icNdE4A",
-	"gZurG2Q/52H6YosGEBFrTJZb717DviG5OYx6ka07bI6ePsUOd/TqlaL2CzUFGWnN9IfQbciLMJ6UrDpc",
-	"J86ynbTy0kBeCvJYJG2xS3Qbp7SP/iJ4DGIxei0bQRtPri0Y3pBapGYUUm9Ikxw/HprzOD4HcuiuB4Ub",
-	"CdPoDVP73ooxb55/Hnw5wWohXQMnCfZWuwqc6EwmyG8KOMre6u6gFge6Ylx26NtDsBDvaW67R6eKwpnp",
-	"t4urbTkzo3UWl1hTY+KelT+n87BiWqwC042LGhiiqb2OIvcNNBlR7K1yKgulx2RrI7heewMD3MUARrM9",
-	"vnCzwU8it5rvPbOx7jjc+YaUNaX2q1LBHwK+/2rfPN9ZH9mT9Q8UTX5YF7JeadyAYVlN8ONT6ssIChnm",
-	"dT2AS7OYkeonrOkFneSzW1rRie3sKNMZFE/tbm0RT5/eTLZjWON5ile6NX2A0U/c8qFtTDO4bLPHLrPN",
-	"59jktlGbgO66xWxz8h1uHNIIa14DsgLascUhq3Cp8UxAFB3nHUNPm8oC718wLWacy9D9by7g8vrly1vT",
-	"8z6Lvft2eJfKuQCdTLTHWJvBjIvRrsMaEOe/fhaz4Gq7Eao3Zwb5JHNvHSZHNkYdyAjKbYTXgWCFW8H4",
-	"sHuQqS7gEFPtJQe/71OcpG1BiI14F3BZCeuQNxsUJy06v3kuCyO4QiYhqpFHkBwR1tl2GBvM+SOLSWPJ",
-	"wt2hj3x1T7e73m/cj6bWrE/ZYxQyTLLK6LJUqnbYNZQ70Es1Gw5v/nFze/n8JIZDfYzZAgo4UUKtKp42",
-	"4X/9KKpbW6KUGQnKyEbpPld2oh6D2M0MmSenHVDLXL97lP2xPcypMMcBhseM6XWyOOYOxAZvtks9delw",
-	"LY890Z1tEyYudqrGqqeBtfEz5bB+xLLWcGGQz6PpNwogBV+PAKYOSGtpiDY5pOil7YpygrOvcbRV2IRj",
-	"2mCvOsSl3AmRCqixU/9rtBe+3hB8SHO+FN47vjmfMeKs1t6n62TmFd7FmHT3kKfy+dMrFDsHNkFfqYdm",
-	"yPKsX6nPkMV1gBseOn3nhcXqdbdO6Iw/ZK59XfJCGtjELKFea6LrTsf8rl4zUmv41y+bvPfhFXUQKZ0c",
-	"on18TvVFLDL/XZXclz22EYs+n228vThvuWwudOKH7opNec+nU5RUab5dOdDYUN75TDbE7IobB0T7goAM",
-	"9sqdMII9mhBKdHFgnU0FWhJLEx58CYhVSWO+d03j9hrDYvmNbq9ml1fnU+pDNxYhO0LHicQzyo4h5onk",
-	"851p8hpHKQ4VW20+QPUAlyEvmXMS4RCqmcMKADJtvlbm7PZVoe9ZKt+JxK78cNTJ7hXBcwCz6+Dn6qt8",
-	"kyBCIXuEqmyc6goFxRS4iqvE6CE2mSgK2fx5RYrOHhZBrEw5lPsUNQb/XC2X6WAutHdp41PP37EscQcO",
-	"ckB5YkUWM2PREQs5sHrxCSFIeRcfd96nrkVSPqTtXctwD2uzUcm7B7oNqUKvxUCCgjGt86vajDQ2tPX4",
-	"4yTN1hJZ1TGVGv6Zkltzg1mRqxRD4ZT8aM6cLVm0muxmNYUgOytJ/05aHbhaBOmA4pFlInCceaze/ctQ",
-	"OLI24QG2sl3VwE0Ws/9ikcmhJBPdxUm0llH9SpHQTZdMAB2qcNHDjeXd6FETDIppN1RxIQ848hrqB1Av",
-	"jYNkexezdMMPB7+hsRWL96MqVRQoryxLzjdDbT6KTubszMm455WF6mFH3dOPrOl2qrEPuJJwvTpcxML5",
-	"34hX5aJdzE2y4fmrK9BdhKLAqRfTBD7WRWyAAtADBspmXSXJRvaAuIvABWJAs03wdz2FfqqPNM0Nt7IY",
-	"dvaTskX+NJK9JD9sglhKq2IsSIrTmLUszJrvC8zW+yT2IYh8Q/zKLVhH4kScwvkGe6XmXN9BIyjJzCFK",
-	"hxua4vHB2+htVOjopfpwIN19ainkIFlGFXoTC9TB/G30/pfLW/TECwMaJU/wJvh/1UM/cWMu0dvUtofT",
-	"gPz0P//7/8i/efCR/jSSf2vz5U+/cxbJr+Tii4+r/RFfvQeZBaRUQXzc7dvIZ/EavXp5cztAfxU4DeFg",
-	"RcBX0AqPI5zZk5SE00fvC+t4IqYbeepN+EDfnyFth5JZ8xjsvqDLs8HbSGyFmEZMD7+7LFkhrIy4hSaJ",
-	"alQ53JomK0YUYEpJkiH7OIbGonA0P6Iff7zRa//xx6WCJMZrClkpuoPW+2yD3vcRB8s2crdKLcMcvRd/",
-	"/fSAw5S+R7+zIJK/v5e7+76P4Cf+NkJoQ2OPRolFI48RSvpAPEo63Rn66/PzC+vmr+eORHmZwqEv3Rn6",
-	"GXM6HQ/QX29vX4kPgQfPidHfn7+6+vvlP5Y3lxfXl7d/v/zHe7Df6M0KIp5QTADm0tUdyL14gdeU//gj",
-	"hPnmuyA2fY0TbwUjIBxtFZy40H1bdbqEWrGAE6r4gRr5Od6IgcVQCsvReyEfZzkCv9nvBuKLn2TImty5",
-	"2hP6A+DpAP3447OAJ/nA0kgFew/YwNXs0pWgn/vbzcsXcmeLjWYTtrGgK7XY5L48uwxVyyckEVffq/cD",
-	"9KvagVTGLYv7A+WGUABnHlI/QdAIPRKoiqI0DAfoKXgoQ8buURjcU/R+aA+nluNY9uzWmS9Hi+Vo8R+2",
-	"bdvv1SouP+D1JqR6GVnpxzXTBEfbCDCosTTO8YeuXQoGsleMJ3cxvfnPZ9DJV+L4mWz7HsDBgddyK9CD",
-	"PUYCfMGvKVdWNn05xWt6d/k28lYxi1gqYFNbpp+VMGD0HiZ4j4Q6FXl0gF6xMETv/7ue5P1etz0YoPNs",
-	"ct0KRwCUq45Kj5ZFxSHHBiJrxEqgRIfsZp8wpndGUGCVW4xD8NUDIbjUFyHnuYR56ZoKGv2+lBodKxgF",
-	"6ku6IjmvuFwBobBO/cz3smllRidxYad+6L+N3teSrt9rYlXgGroWBc4vpRAwYtCwuRDN8rr8BXi+x+h9",
-	"mootX+MtwiEHHzNsIWgvYEkDYeaHfm2NELj6Hq4zz08UDkF8J5GkCBBsR3Uc6Hirl1TihKXOH27M0ruV",
-	"rKwhdqo8CCbrILJYFG7FSuL7AjyC+MeMJQieEbcdUq08qtyAiv1L7m0NB7ZQTeNQySN8+eTJ4+PjAMPP",
-	"AxbfPVHv8ifPri4uX9xcwjtCdgqSkEqtHjJrC3kIPUc+wjY0wpugt+yNBvZgBJEbyQqEqiIHxIQ0O3NB",
-	"CGU8MYnx4kJ1750yQFdZmJngMCBPyt1VsvGgV0iruSJCJGoFTaxHs4Te8rf9W2acZQ0+kDNwHDgMKkka",
-	"7OJoAl8Z5bdav4hch0jilCq5ExsK+Xzq1wT4gkqlBuzLXcwKt6wwP0MPsFulp/QXYje/45L7ydZUUtCH",
-	"tpyBnxH8huXouv3dYe7SkeUMDQUlXEu1K9vZoRmGSqOMnftZiNo+orXLGRra47kRTHs8b4Q06+FxDJiS",
-	"ZDZ21kEBPxMizApcMhz5VEo84EKCEy7hqyAgyydPiIpHG6hfBh5bP+E0STfWg0TpQcBZAx4IUnQUKuc2",
-	"Cgw42Yf7ntsNonDbMHVmVstn61zNw8QqeksoqK1KbdcA9VbUu+fputDb6CwXS7WYTX1f2t1MEOsh9rs4",
-	"2se0YoKRwZlmKJCs6JrT8AH09r1gIUFMvUSfvQmiQqiT6dAuXr1GOPZWQUI9oVbsC4B4t20jKocEfLi3",
-	"7I0HQ1twq3dQ/w+kV2BQQ9uWFo9I1yDFm00YSGPME6E3QrkVjfxQRa1baFF7KaosxqOXyb7OrT1f2vbS",
-	"tkH2lRWxlr0xGbqON6GWPSUza0zI2Fp4ztCyqeNOPdsbuguctRFa9hzPxjM8o9bIt11rPMITa+66I2sy",
-	"pGM8pDYljl3oNrTsqXRAK2eA1s+KMFhXNy+L/YjytlrlLlrDUv8rSc/Koxs6HwHjUz+p0XNDp7EllCIS",
-	"hQZO4huwY3S7y+dtbF4FXcFwppqJj1lfrbwMRtOEGYo9uVaVdADIdC10cCnTGEWaXr+X4DshZBS82713",
-	"FZzOxUK9A/2qoAUFdG5ZvZldo5j1HN8LlajYSpb5KE6jSHCFmslcxm/SQl6eUD2zUBpJmPXbIInROEHF",
-	"jv9vo7rZaIBuV1RosKn0lYFbMvhIB+hGIoFSI2XoIsjW6zP1qblmECJMSYBvo6y2RN0NIGXommDYuJUd",
-	"xMKrp7zB1cn7JqW9yGd/643Gk4XvTlzLd4cLazIixFpMycRyFzPbnQ4xnbojgRz0wyaEOBGwUzcIXozQ",
-	"gPBWptuJDfIdfLDWFKPfuRFhnqibCxvudOGOiTuy6MIl1oRQbOGF61l0MnKm9ng4wvNZA6dQOcZHrXbH",
-	"Yk3NeBoZccLQWkU0VnKBWVSsNv0dRzFLExo3skawYqkAJZWLW+0NbhQnxezePQ84Y9FDvCfzrsWslNOr",
-	"wTCTsEokC5ehLE0AlaJkdoFjOrD8Bj6RNs6/Mffqaa/D45D2B22fxPOnEAtgvQlrjc4FS1Bv2ZviGaFD",
-	"b2wtbMHUPduz5v7Is6a+TYbuWDD8WW8vxtZEpprZmkYuaTb+nbnIw7HUB6QKdxo+V45d6sbhpBWpFOOV",
-	"U90m+Q6sEXVWWCFIezHFa+qxmPA6+1NlNuAS4AhdqjUq1oZMnO1FrmARFtHMQLmGn5DCLzek4HQoscqi",
-	"V8XEojossROz+vehyd8Wcy4HLXwjbLpQuWILxL3Y9JSfKVGRdzD6BLzQGLudzJ+CDleCqnZQ5CynR0vS",
-	"nSnu7lvXTHuJclUfSV+fBdE95EcmzESGCpVPdtPcnJI6CwMl9XDk0TArGdtIMi/gOS7ASSM/iAIupJOi",
-	"+R9YTdl/foYqruKISROqsnf/oI26mRNG+VJy3kUjwt9GKsAsoh8SxBO6QS5LoeUQyrwfffG4Ksoz7Gsf",
-	"jUyLBp823nL0uGJIrjikRPljYLwk83cRGqNHLB1d2TohfF1aSx9ViD2RvqUYWAklymUmFulSGiGX3qWR",
-	"GlGwBcwR9kGeira6rjoOwjSmS1BCCyW5cUzfRrKgEE+wjB+QFzWNErHQ8rOIJ0EYqoQ7qTMReBG0rkyO",
-	"ExspdK9zobGBQ1yVs8AcgjveRtpUuMJErsGDahxErlul6oK3gCB8J/MpsuGzxD+XijGUHUSWFQ+p+FMD",
-	"cBnHLO6/jcAMmXl91PDqYXEuUCl3xThFIebq2IsnpJz68tzEXop5lQusL2crFOwQ58PeRmu8RZxS5UYT",
-	"nyQ6QH+SLJhRnCKNCCWForkSo8YjB3ZDYGOGbyb2XblXe/Hp6q0qcem5P/emiwW1XIpda+x5roVnjmcN",
-	"R6OxM6UL4k4WDQRbSqmfm1EXutUeTfblLhZKVh9L3y9Kx9JuGwIEFFeLRuQERF1OLTGvQLphp97VyDKL",
-	"/OAujWlen2CHiSdDv0z64bpcD4KzgjvSR+JOw83B9xSFLLqjMdwkedk5wujNc+TSVaA8Qyp8/DuOXOzd",
-	"131sBkg7IHs2xhI9rAeSWvTFn6C/qb/YBv4Q6lfMtvC3oG59FHA2kBqy/JtQ+TeUyPudBVG/UC1P/w2U",
-	"RX0QeNpHHt5gL0jkyJwm6PtNmqgdCCKleUuH/F3wQCEeCOJefkCq1sXAZ/GdeFGOzrWPSIak/VC6uHpx",
-	"7S60I3wnj4oWJgyt8GZDoyUcuYBV/Lu8vfz/buX59wWdxdvl09fX57dXL1+g77VjU34/4T/00QZHgddH",
-	"XkhxfAZuGL1f0gyQRQ2CoAIsFhiRL0ipeFxtKmynjn/MtwNAihiKGRRJMsrPYq/3847kOdLBmmpjSrYh",
-	"Z8juy7gBCGfMo1iAryRBKFcLpuoMUqfBe6MixHPgVHHL3tLud/QxtqlmWS5fcQEoYWcgQeyWzktF3r6W",
-	"JtagiB27NlVo8LTLqqlOx3MvTRqN3REO5WA1evvZ1ZEbuMW6A5dmXDm939eRIcn9HvaaC3hBUNeS+cRw",
-	"aSDWVlBZrrvaxMrWY9CjwL8so6hAIueCdOA7utRi5dvoWrk6lF4C4ytFRpA9STQ4W0M5BiSrIwiUFmIn",
-	"aCBd9Emj/NiwRzt4azEUZIe5Zx00GnCP50WFT63gGH3RhZEODB7QIS1ZkF2xG6HUlCBtJ9+NmbvAdLyY",
-	"Wx6h1JqQCbEWEzK3XDLxhgvfcV1vuCvy4PPK1U2RCI2MRDkfzyBiRQUWY6MBsrQTC3/sz0b+3HIni5k1",
-	"WZCpNR9NpxYZTia+M56PxnjcsBO5RUbN/Vm5T9XTu3tzqqmQeXBJrlGXInR1zXrJivI9mvozPPGnnjWb",
-	"EseaYGdizUfexFp4Q8d2h87CntHGyK9q/mjXHaq3SWrfqVpt9Q7uk6jQ2U++sIPd5aB3S6otNq+r53TU",
-	"9TCdenn1lEOAum4p19e2+qw0UmO8dekJ/eGnq6dncrSAaxNoX/vJVdL4AL3InAEyZlWbG7R8Au3TVBwB",
-	"xPTmFciavLUZNL3Ww7tteqzqGel3q5V6VhSrkCNtOnaDn8NAFoZNeSgf6d4IDC3EPrVBXrFJO13k3dwW",
-	"zY+CaBNT2Z9WUfEyjCwkKja4AKdK35eixGMQNXpqsdjWY0AUyJCDaMUUwz3spZyWgGnFi3rtC36GbPQ9",
-	"fFSlQyTTLB7DDx0OQdffOGZ5++C6sZt1zvSVq1p6sIHnQ40FeU5ZbGwuGgzQVeGSCPkhkNneWakCnpkz",
-	"s0SEdmGm2GL/tIww60XbHhDcUqSjS3CBqgByWIxiJez/4uYKkTh4KIphWZhREHXYTRnp7fGg1d20NxYV",
-	"WmNmeSclOen7AuqD8adCMdt1cJ3muXdso/TY1OAtldCSO8keS9unaozANzgMIbNE5Y3p8ICmOEyvbtjY",
-	"U/CWSfHAWuRgh0NTSLXf+/LsAnMTs9+p176LWaU9QS3UCxyp0GkTwOqZU0FcLqQkQDt/ddXOtM8yhwXU",
-	"ZwC9tuk2qRFChomLQxx5NM4rO+2FAa+vn6mEnjh4gFIZa3xHUUzvAp7EW00/Zew8Yd49jfVvurICSCTl",
-	"n3Sl0MaIqazOzz3dyPCpnOxv0lBwLgkJb0SwEigQvr7HsqGgBgAvlaum1ePaomGmDhDlZSf2AEvv2+eC",
-	"So/fOzi2/+LFFdLmMVAoynctom2XzIuC0rsnYa4GLnFa1ec53lxGSbztovbI7Fqtsdf3Sl/xLptEaIKD",
-	"cH894vymYOMvUMXvsqJKneDAPEvJyTdsV/PgvVm47MDnK/8LhFqyBJGA3wvB4pef+4WMQrs9ADOjIN/B",
-	"+1yhZILWjEDcQItyJ2aFl06pFhXq+zEtvNak2ziNdi5Lp3TJ/OCGZZRK0RyQjqHP55sO65TW1faCuELO",
-	"HvlTYruTobUYe3NrTGeuNSeTiTXFNp1gx5u5Q7vXz8I/J67jL8iIWtMhtq2xP3ethTfyLdt3/Klv+1Ps",
-	"OHuEf16YbcBfNfRTwpQHfhwd+Fl1Dkj9ag/nwNPM9drgDwgSjt48h24xYnuMlffkrbpj4ORWelEQy6SH",
-	"AXppErjeRnqSTLqVvoaCltjPksMNJv6mlf4Z09kUZ68iAWDhb57zXYJwRVZkkRKH+yquSAyhSgHdsUYV",
-	"juIo3Rymbzbob4UV0Q+bNLqj2Yqy+DczBd9qeHEjv1UjHgnwN0295cXpFJBv+zPPH/m2NceTiTX2bc/C",
-	"DratGZ75I3+Bh3gy2YMiPzVf2a9KkSVMB1Nk3ZZnFx3untlvJMil5P4oq++BVpgPdlLGQ1L321xi5Tx9",
-	"38Yjn86smTueWZMF9q353B1ak/kY++6cOI43/RZIpNnd9Ye6qG15tfrGdopvPPzGdk8PrV/dPCxUhZme",
-	"8vaeKmt0/3u+Cdm2XvS/Ldaw3vdDq4javCeroNCQRXdgWYsKFX1KMRoQAS6Dfz0Io1ABdH5O0N5GOpSi",
-	"KRnKLF0Z1rUX3TA0Gf9sHuDPS0SMnuCOba0KgQFk6lGCHWs2nw2tyXS8sFw8m1rjKZ6PMXHmZDRpWHKh",
-	"2u8J1tol8uNfJLgjK5bdEEl3ht48tzIt5+ppxUdXUATYh5PVbil2jZDUMQdzt4+wXGp3b/th1lJAGaHM",
-	"SV0Fl4NsPRBwsBHLnAjll1BuiKxEeGXrOmRfa+ce7x2SyXWw4+6z+OqYJMqQCQGdF3cfpeyxud7b0vVz",
-	"czpyi2+rhvp/+riO8HHVdvNr+7pMZs4sRPgLmzf/AJK1kG6aG7pKcyQeunM69qyRNxlbY2JTa+FPZ9bQ",
-	"H3mOa+MFmdOC9XJGpp7tTak1JI5njb3h3FpQ27ccPHcX3oiM6cTfS/KuC2BfWVEWAEE+QkG0flPJEW7W",
-	"lKulwWuCNBinukrST+XjvKmJnio/WpSHdwQ/62RKZQEipaBlD2pGv41caaV8oLKSqUFsNq1iL7m53v0h",
-	"F0M6pVd/NWV7j+zp3HQXJK1WO/GztNkF/AiT3R+AIgHiNJMkTWY8xxu5I2JbMzr3rTGejq25b2PL9kd0",
-	"Qmbewh06e5EZA8J+ZTojrdSfi9Dc0brhXGaFCIjvqIHY/BLo6kj3qVC0xcMygk2V141kwdGAJzFOIGsC",
-	"eyv1Su73LdCc81dXQG9WmCOPxkngC9ygXGYrv42E5FrzG7PHSBMp7TnGHJIQteO1EKYvE4ll9J0YtNxu",
-	"RFLHtSKGgvmbqFnLVv17e1mOvu53NKkZ4CVeFe986Yc8JYrgBMuK9coKt0QPztvoPojIEsnzybxrfPk2",
-	"skC3XKJ8xkLR5KX4GxWR0MJpsmJxkGwtMdMS/c///j+AHFLMWYzHeDz0Ld/zh9bYH1NrMRpii87cyYLa",
-	"s+HYdYrJKGvW26MW3S+NGNeebJzfyxNQoF8gYSu/d4XBzTbFKomBPO5NwBsJClQpR4Vi0LyQagP6DyTX",
-	"p5z2s0jZIC7VYNe1FMCtdRc80AG6AAigHLJshS1LUqvO4HU/QQbmHllRgoToAtYJg9rPpbtsKN99qOHk",
-	"6EsmgMObgBevFFRk/q1e0SiJA6qJvJfGMY0SpMphSDdptapAPzMbScaT9R3PzNwDKBIJ72VmELV28y7B",
-	"IRxU36BWocBcUaBOKtWep2lAFFVrflNvYg08GwWRUHkF7eJ95CDIzaTQzWCo6ouUgMx6oVfjlt4JGFSf",
-	"Fac71XimELmdRuirdpIKMzzJx8uJwgVOcMjuUtpAE7L93E0YqqfMdW2NBxlOBSjWRywUkqO00jXc8MIh",
-	"tl5zUP1hJp666yBJpA4Exe+TYA1l9QV2lJl3oUkBVGld2vZ/tdm7iLSL72fxkg0k6/pEDnJGPsuNDgJp",
-	"1RVaHfXSRLohGoru4Tu6FrPDACcOiuwaGXBPtxAZ2uFRbYbr8Ki0kXXTawJ+Tb005sED7fI4YFgYdnkU",
-	"mhZ1fO4m+Eh7J+IAqvxJmQ3oL+EeZB23eyDG5y3spB2I2GThO57leK5vjb0xleEQC3fuD8kczyjUDvbW",
-	"4mEW3+n+ATkiDPAmGChyMUg5jQe5KDbQ5ocbYyufizUp9McrXbdST5BiY71lb+gN6dAdYWuGHWKN8Xhh",
-	"zbFNLMe3vZFn+wsydHrlXtC965cvbwvmrI6Fcn5n7iZmnqLoSxu+kRzRA/u//Kbwu+GmLXtTz/FH1MbW",
-	"dIRta+y6toUnc2rZ/gQPvQWZurNZ3k9w2VvgqTfHY2qNXYdaY+Jga+6P5tYIj/2JP/Vn2Bn2jmAmmmbu",
-	"LHHDz1Rnl0KHLx2EfSpGU6gY9ruk4+3VbwTWg2XidruhXXiNYMOKhNIHKULqthFGllIY/BQ3FOYEGErK",
-	"jzq5fi/7HS6rIth/f/3z5fWLy9vLm8HFs9c3t5fXg5uL82eXQojY66zzxbQfNgB4qiOVO858td+FI72U",
-	"XzQf6q4DfZRiwmZDIyEgFNJrQUhYQhU3Ekj1oS+EePmHQOAB+ksQyr4hbO0GER2gS+ilBWBCM6BYCAaR",
-	"yjd7GyUxjjj2ipUKfJy5TBKU0DDkS5mTEHAUMl0IDr6BXyHXVjwugBKijQReNeQ6z9UN8cxaRVDogBIc",
-	"Kdi0XePGW1GSQkW7ornjRsgeuhhb8YcLpSyJ530kGz5dvfjLS6EWsxhdXl+/vD7TLbdYRFTPjyAmUhbL",
-	"faSYCwWNRskAGZDz4vry/PYSfQ+CiQBgzWLaRzIgmPzQF/M14XTf9MvTy2eXt5d99Ob54Ob2/PpW/fXy",
-	"leySJO1DulvSShmI5F5la86WLGaHpareSDo7U2bIqqo/xW3DLksTKN3hMrJFNOT0uzxumMUCGHF8piXd",
-	"nt9eLgvF7wIu24jJfFKoddRH7ladMot1DXXu4SiC7Dx9UL+eX7+QlFe6umR1vnwxhZ+gbl4TSC9ePr0c",
-	"nD99Cofb9Pv15fOXbwBw8CnItm5QJCXg6E62kPsR/e3lz4OL8xcXl8+W+fY84qjQfErI7oDd5xp5C6E+",
-	"Se5gV3G2pU3VBa7F9p+hLPkr4Nm1DpI+etvjW57Q9dse2P0eZdQggIL5PSVQTBfutoBL3VuoE3gfROqS",
-	"NJ0c/Ag70pdtx9KYywuiqsCIL4uNEU2WxQI128uSCNvVZgs8re1Pgdie8wow9bOOeI8rFtIzVOaTqnFW",
-	"sqJN1bp2ZbnWYZBXoAyEoFx9eS008WqYD97eb0LQtmgBZwyK4RfU+xogoTgOAygTj8ScmVMJfhekJuGq",
-	"JCbQ88ZUaXJSiIvZe5JLSPjPwMMl2EoY6hXlin5Q4CqqRBJvDoWAff6it2BXETYWm72zOSvStOxUDoGY",
-	"cpbGXrWXUeeU8VlDyoER6D6qd9UQVLrq/W0D9PDs9llTdrspyuMMRawAfeytgocdmYfqmZPmbhQzHkvl",
-	"jaG+sC6hqwXCIEFrihvrgRCV0Ln3Jb1qrit4UgBplMRbQXeOg/Df2WYkg6S6gfGVDEySareork02Jn3B",
-	"tHOgycozHi6HTmblKaGrCkv30zDcZn4fglRzKLPjVZ5sbvE5jd1I5gvhkTfxJ0Nrgucja+za1Jrj8cia",
-	"eBN3QWx/SMGMI2WPZU9IK1L+o8rWNiWOP8e2Z43ArgNmNmJTa+YN/bE7xwtpaytQ+c7cQr9T9Ez2y2TY",
-	"3FlD9+HKtKbccdFohJCmKk1J4cAPskvssElI1CuZoDSJkuLoyQwWe9kpDC7zdpuFoVV6xbVRM0wYVQrD",
-	"xN9SoMJXSP9sr2hZ0VpOFuKu2jA3T6sLJl/nvdBAd2+WbJN9w913ViX68nWI/mTk3yQjhzeYjDY1zagf",
-	"e+Jl92wvSl6/qDsc1eqpL0HXvZxOdo1sacup3O1rqCfq8aaW1TtIfH324/Navzjp3r8KKxTmDYqVTLI2",
-	"2xzhBxyE2A3pGRgUcAyPUrDhf2wO6//C3X9DBv4IU36zDCkqtQo3dAYfNXYGV1Xk6w3Cj0lW2IMwfyUd",
-	"pDlJuEExaevD+9s+jXi71jtWjXiHc5dOZrOxNfH8uTVxZlNrvhh5lu/bNvaJS+eU/ms14n13KLOokYZ2",
-	"rqHP+0twDQMR34OBZKU3d3OLgDPZg0WnK1Z4hSJw0F0DOiBt0gSajwzQebmg6SOWtUhVVbBSOnXA30YC",
-	"IYhqMhXInhalWqVB0uTHyJazF/tRwH05ntNS8NTAYMpQ8q/FN/6UmL9p05dGDzOP0SjeFGIVKk58niWU",
-	"ujHDxMM8kUegfn8TYvGCh6OUU5/FMntPE1wvILGg1vbAGdgD+4kz7RwwpVKpNZiqYLX8NqEfEmUmsvK7",
-	"+nlsZ3c4oY94q1cxnEwGw4ngmivMIfFMdqbKk6nB1kYcf4gnnjVxbWqNie1bc386tEb+1Lfxgo49xwHu",
-	"mBF8/TbfCJrN5TlnX0qPcTVSubL+iCZrzO/FcgHIidhyaUZLcJzk4cVqFFWsobf87V2/xzfUC/xtsImh",
-	"V1b+kOKvVwK11jSSJjaexNRbURIOeepGNAc1ibHvB55Cjl9SCiHo6uOVYhi9viZOskTNlNiuNXMdT5wM",
-	"tea+Ta0JmXozd44Xvu2o54urBnl5X/atqeyuvvnyqS/BqwskvGOYcq3exW4+XS32wfuqh9pHHVj25vku",
-	"za427bHlRr4QY+1QHqRohasCWrfB5aoOX+MwPMIq94fXayrFXhoYTeUpqcGU5H9vk/INFUc2tG27302/",
-	"Ubcv5XkZizJzGCKPxZT30RD98vMOct214g2XeajBxwIVrRHngD8IMheEOWRhsA4Sb5MWoTWqPBqnYLeE",
-	"lqIe3sTsIYCuM9GdQiVBjwr6z7mXCDFHfMFifKd9JnwFPd/2pZTVa9NOMTMM+BIks0bNutPOvPFIh7Bb",
-	"/WzeOgfCWUqWMJexBFK4Bug81OE+a1B8fIqTNNZBjUEEJh/BtbiZwBaborRSVmVa0o8vCzPJPAqhB0MP",
-	"3DBE3wuFCuoFg2THfwALDkB5hjgN/T78N3+xjyTGFIaCFHu2XqdRkGzl+xG0F4MuNRC3JoM9ISt2FUAu",
-	"bIlS5oPtqKHkgx/puPZcjdWevhDHyQ9yZw/37BCbm7fvLtRzaIWegxdR5Jd6BZ/LV1WMzBKX56xwL5V5",
-	"AecX74+vCH8lTp5tqpmFZ5eorCwqvteRYXsx41zumVGZK5itVNP9qj7ns9i7z97O6qxfn//azN4LNXGW",
-	"vWIbX1kD27X9CZ5Ty8aTkTX2JtRakCm2hu7Utz2HzKit1LRthNeBh8Nwyz0MRvwCv6cfkhh7SeVbTZc1",
-	"wAHfpG4YePlnWWhRfdSpE7Vt0B0JqLJwZpoZX93TbfatIpQql6f3lD1GIcMkiyfv5eeort3NP25uL5/v",
-	"LRtktGFHSoZ+7EsIBcXOYx2FgWpBlN0iQSVakvdL8gDkLqgazAdER1TBObIszRdidrurylRYXn0PjRXu",
-	"ZNf8iCXQlx9SSNidLE8jDb7ka3LH3ave4DjJzLTNJQ4/T0xHZRJjQMdNwjYbSs7Qq5hyFXgqPZHVOiSq",
-	"+E1bYHNCj21m+m24PvdxAhzV/OzQltmmftOF9JTvWSrL/0dCVfzhVOFRtWIoXyteqjF8WsiAqhcMiIW6",
-	"8n3wQKOOhCJvJWPofVMLJqo0ufnTGfKHDx/KSlftJwxVWMEOL3CF+X0JyejNc95aqMskGikpfadABOaM",
-	"PNylbBppkHPk2HtJNy0M4gsyhyIb/wj2j2bTsPjdORlzbyR7eehQKbyoKWek8PtRxfi+fX0WENOsywIy",
-	"gR4bhkyOUg8habMVdyy4LQYPlS22qrkVpBunl7litcOVPODIk142QbCDZHsXs3TDq6Oo5y9YvL8nDJC8",
-	"nVjBHn4JCvVRUYQOepupNFMTmfpsZaPKNK2lWlQ36maoGJUTko6FPkzXPa839TkL8OUFjEwF3h/RGkdb",
-	"lcwJIuojDpKsNX2ecQ3NpNaMJ2hqL+W2AHIKhZByobtwxiJVczQ7jT6ktmfVPbYyL3ODOaekTRge2eYt",
-	"E8AdkQ12vKASRK9UpS5owpjdE5WcLkOlAkj1gDaK4ilYgy6ZI/G2VEznz/I5X7B8DuVccLxlD9rPOyii",
-	"j4VehhABeQZHKOiouAYyhIMRajkLPKGu7Tl4Bl48upG0AzC9fXd00fIQR5YnTihIttI1GO/cWc38iKyJ",
-	"s8983ooxTq2HNT/9ZBOnOhmgiYUjYsFUX2BKnCTYW1kBZ+2T5S/WJisQFgusvVZWnn+f8RT3qg0Z0Ucr",
-	"60mvnt3QiEgt9Z9F3ba4kPJz7/Yu3STYssrFrdIpXdMkC+vUz/0rUaws17AV8/6QhA04UhyzWFK4iWCV",
-	"8LnupdGWKUHCVJmY15u7GAuskoVidHV2pA25YlOF3lAlpDBN9p0SbJn7O/WSXonGDg/A1c6C8X/WRbmd",
-	"JcZOIAT/Kq5KXjQJWkUlbGchMbhFuUerSQy+WbFHVXeKfgDNXVaHQly+Ck0lWUr68IzQKEuBUCu4wh6L",
-	"iQ5lEFId8xMaIYq9FcqkYbjtUMBGdrFpEJWLPrijkj+l1a+xJ9Dh5s4va+Q8Wt8F6Lne1RIhVQkQNJYh",
-	"nh4OQxl+la2w80blCnR2pqov9IDEGKj0w1r6VLu0QRDLBvfmgeCUAmCV9DTyJmTu2yOBWIzw3nIkthY8",
-	"rL3bOKUHgPiwPhTA7vNAjowUNeomgqYFZjk10qOzl/7/n6Vr2E7hKkTiBNROyMAm+lOgdzmJ2NUQsEoT",
-	"Y7pmDxRa6f0lZus9Oi3fQum6cutkQVRk6EmcO87EdUp2tStZIrgUsqZUH6VRSDlXdcKVEfhtpG2woBoQ",
-	"9hhJ+kpUi1H5tOyQApyQywZfVSOyYLXbvIeuuVnAzo3pRIwzL67qId/JmVsky791uxLvOrYoY4RK/+6R",
-	"Ng5+Ii/3v3Lj6m+6QYtEb8BKP2brTu2THX/s+u7UtybebGKN3bFnuTYZWY4/JzM8IyNvr4b21ztu2Fdt",
-	"2yKBq5C3o9vbN9ZUGDoDu2emzZWrtCeVluvgxYb0oGjWaKKs8qtCdg191E0dpl4o83bAkdDfwdvyNhIU",
-	"HH5DCgfdUKYplliAdn01095OC/+zPf7RsUOfj92U2z99HcZzIkpZXspumplL/4e8/5vq2YfV/yzbtm1r",
-	"LP4zF/+xs/9BUhxX3Zz3ztC+7nzRmonxo2zu7Clnr1BxT0B/X0dhEN1DmhU0fDFQpL063FfL11RILTca",
-	"r5rJKhi7OMJImaz6WuDtIy7jxPaQfL0VJBDKPraQ5AMV+Vh8D6GREoGynO7se/1aLb1DTM1pwlEhn3+A",
-	"riJZkwh9Lyv+fseh/i4HQfqHvGEpDz7St5GHIzWB7M0jJ9Vp6RIkY8vAhp38k07vkewnk/rDMGfIhTo6",
-	"e/QR388td1SC4A7pVSykNaOwgvZq5XkXqby2dsLAadnPZTMVU+OFKaGk5LVs2Krg4/4lLJ+xnX2oxZ8K",
-	"fEG3EqbuyYERuwJMoCJ6UGML+n2UvgPxgZ+uUWa1ASDKLW6CgvIzqBmexlDmnEV9tA4i2AdBhNb4g/xb",
-	"iKrQkKkpbienezQvcnKqptSqJg9qwFnwrRcrqTRW9jkpHq7xh1NAJbf4ZFDpg5fchSGOt1mft8zz9cjS",
-	"kGgrPorYozTrKPajYmiWKGKg6gW80AayEPegewJsQhxBGfvH1VaVl1cetT5KI0JjROJtnEaGcAdjlCs8",
-	"/MftxsqVg1A2HS/5HrVDpuBohKvYyRjQyXEmxUW5g6WpBZL95LxNbXs4lb//lCiDc3dQ8oHz9UmOfh9E",
-	"mSxiEZlcCfcgYZIkSxEkxkFUyDYSr4x9ezyyPcdyhjNiTcbDkTX3/ZFFJs7Enk0mk/Fo3m5NHxuNzX3J",
-	"dZb/7AlxFtxyCestnU954EKPudBCSIUHqFgBbXiI6IfE0mleyn8gDZ/ZtzLtwIIW/FLXt2C1OOy9+9Ts",
-	"goazmNif4TAUU4JZcbjLUfpcUTDN64HWa18o/eBRSpBjD9CrkGJOkUB/7CVoK65xqV8tuDC7K0Fmx/Xh",
-	"1qcB+lWw78JO9rPy2pLUEXYCDQnAzks/HW2bqqlEggbtoxKJ5yUJFtIPeAG0LmTwgYNWgYXKI4RdUH0E",
-	"ptd9oA1w/NsrFN+0eRmG68RHpsT2hv5kZo08m1pjvBhaC2Jjy/aGeE4n7swf7WNUvjFiy1c1JQNIn/ui",
-	"Vpo07LqluGoabLh3f3b+75ix/g1ct93N9t2hP8Q2nlgjb2zLIKAFHjmWM/PmdOjb3hyP971r31CrfX3R",
-	"Pk+jfcHL9mKHbMPBiJNxQ+0TN1UQZ6CyqVq4YKcz3UgTBH8ywm/7ZrJNJz44wo4/I/bcmntT1xr7NrFc",
-	"1/GsiTv3bLwgUzoe7nU3DbjylW8n2xzMBVVjEOOl7M764EZ24Xy1Qf+NGV+DJY+hDXuE4rKI+T4KIp5Q",
-	"DIGMfJUmEK0fJEjp3qbl+Cz2drRj+kPc7t1sdzLCC284o5ZDJiNrjEfUmpPR3JrikTfyZnjsO4s9r/Y3",
-	"xXXhXn8epptuCE5ocxHpltuOt2D1BGyN6GO9ID/ChsLPA6R5S6VvXUxl2CwOmYlm7AT0+GL+hZLxvo1H",
-	"Pp1ZM3c8syYL7FvzuTu0JvMx9t05cRxv+i2w6S7dAFQKqRCAngZcG+vztRa+bKul0b382dGXXh51c8X5",
-	"Igloq0u/T1n6MRm6jjehlj0lM2tMyNhaeM7QsqnjTj3bG7oLXChL73g2nuEZtUa+7VrjEZ5Yc9cdWZMh",
-	"HeMhtSmBlI9vsix94cD3qUvfnX6+3nFVO9WlV4mVUPHl8QRUVF4DcQuIXL+ROnWTmnbF/KaQc7JPuIPM",
-	"UlFhZHmUWItGIwQE3QJZAS87WMuS9Fl/3T7YcWOmfd2qANQ5PIWRj4MwjWVbao7XNOuefccEDJGg8DEQ",
-	"6IZk48a1/hmQsBf/Eeep9hIl7AzavibeqhKb8F3+vFBoi4X3PyRoHUQsNjI0MqfezJ9Qy5uMXGsyJp61",
-	"cPHUGo3m86nvjWaeO9xZakcN/A1wuG9aZlWn2EkppTPPcW08tob+lFhjdzyy5ngysmZkQR3P9id4Ourt",
-	"Q3nNl/Gryq8KqJMaaD/llSiAtvDgLoLShr3lb+/EkbuYBx58eCfrPWsqlMZhb9l7AuesoKhe1Yti/bzm",
-	"HlR0m0m6PUOtRAMNkGl1xeIKitpyKQbneXZqtIYqBr9KwXmzoREly6yT++MKJ32oaAB/PK6g0pQaqrEp",
-	"8+2K5kHKheqB/UL5wHyYmuLRAJ0KPYDQAGBW+RB5MY36u38RiCY3PqaQtpkF/tSSA6Fkg5gjHzpP0/n0",
-	"7tP/DQAA//8=",
+	"7P2Lcts4tigMvwpK/6lK92xRoe4XV9dfbsfT457ctu1kvtmdfBWQBC22KUJDUJbVXak6T3Me7DzJV1gA",
+	"SJAEKVKSk/RM79o1HYsksAAsrPvl945LV2sakShhncXvHfKIV+uQwL/dcMMSEsO/2Wa1wvGus+jQiCD5",
+	"pNPtPOBwQ/gLYcCS+41D4ogkhKlPY8LWNGLwhks3UdJZ9Lud0nudxS+/d7Ar3+hgbxVEnW4HM0bdACfE",
+	"i0iypfF9hFeks+h4ZEUt+RN/bZNQ5uIwiO5IhJ2QeJ2Fj0NGumoJyW7Nv7sI6cZ7hSN8R7xOt+PSKIlp",
+	"GFGPr3fY7bjrTbRZORyeTt/mb8SEz95ZdAb2YGL1+5Y9ve3PFkN7Ydv/Zds2vMSC4rQeYW4crJOARp1F",
+	"51ztF0ooSuIdSpZBdMcQ5Wv06AoH/K3rN29u078DmNMdkIEzxNYU9z1rhEdza4Ztz+r7tjt0bX/uDfrp",
+	"F2ucLLNRSOStaQCbuUySNVs8f96fD3p2b9Dr24vJaDR8zt9KXE+u3u52lpjhKKIJ5mCzdC0AijOZOyPP",
+	"GVpk7njW2CPYwnPHtch42J/Yo8EQz6adbidYY8+LCWN8A9P59AdiYfbEmYywb81ms4E1ngxm1swfTy1v",
+	"5vZ9YmN7NCMdHU0eSMwCKnZl7o/86dCfWc54PrXGc29izYaTieUNxmO/P5oNR3hk+ljizkO/Nxz2+L6t",
+	"MD+T7PRXZEUBw/v2YMSB1rCN/yXwTcLQnw087Fj92cC1xoTMrRkZudZk5o0H/nCAZ8Nhp9thJH4IXEJ9",
+	"n8RBdAefTvwpHvsT15pOvL41xv2xNRu6Y2vuDvq2M+jP7SkpfypBYSschvxp8BvpLAbdDktwwh9cb6Io",
+	"iO463U5CVusQJ0TA6U1c4uG+NZ1N+UaP5paDpxNrNMGzEfb6M2841r6Rs/w93TrEd4ff8iBONjhcYXcZ",
+	"RHy7jNe10W3xSEgSso5pQlxxP9SdCdg6xLvcFacesfpzPHTH3sy3hye5Lkssbms6cQXeL3drfgaMcmpw",
+	"E6w2IU4oJ3kw2XA0nvvO2LF8ZzC3xkPPs+YTb2w586ntTAaYTJxh8ULYvX7P7vU5EAHz+EoDF4fhjtOu",
+	"HEQBUzdT/+mRYysOcz9nWM5/lpjO51JIHmKWbNae+Vzmi+FcncuefY8CF07dIxwtYQv4V+QxibG3dNdU",
+	"ErtfPnY7dzghW7xTSx6Mx73BeKR2zhv37bFDHGtM+gNrPJ9MLGcydK2JOxnbroOntufX7xzx8SZMOosk",
+	"3hB+jd3sTXuwsPsL21b/74iLu8Lsni8fIBn37J592IWuZUOMuDTycLwL1mIfkhj7fuBK5vPThrCEXzbx",
+	"5xWjIZzK54+ma7xhJBaQ4Yk7wyNijZw+sUZeH1szfzizhnjkj31OTfoD+b4ES13Hh5Wcyr1n8h7/RiNx",
+	"dlNnjsloPrNcjxBr7I09az72Zpbjjd3B3O87jjuQ78tR+T/7AOwJBvn8+TMcnKQmRfFCkhsk3yiKGQVq",
+	"ZJYx8i9VUayM4Q/gL7Ym/KIMbNv+o9AzE/v/A9C4xoRJseWBPZr9Saa+Lpl6Mnnmy4gx3yxR/QwEcY1j",
+	"vCJK40qp1e8FdYJ/i6iPkiVB8iW0XVJGUEwY3cQuYVzR4JTyDOGIJkuueSxxBF/w20jiZwwFDPk0RjGl",
+	"CYLVMY62fIJ/bUi8y0QCBUi3w9wlWWEOkdwElvDD7HDg5Vu38KAIMn+9APIC9Yvzd5ENPwHEe6ABAHSI",
+	"/ldM/M6i8/97numzz8VT9vwNwIHDqyghdyQGeN0NS+jqZ+pcvSjDe/WCb1gC8P5KHb5XCUVL/EC6CKN3",
+	"765eoCBCId2SGLmYEfF2ROHlJWZniLOxgKEV9ggKfBQSP0F0k1QsSgDzK3UCb882C2pvgpnDevVC7bJ4",
+	"rxovaBTu8vhAtxEijwFLGFqSmFRAmvKnpnt/TXwSk8glAH7Arom7iVnwYMAS7LpknRAPbYNkSTcJIr5P",
+	"3OSMwxnDdvJdlRzTDF7A4nR8w0Y6lIYERwDKPdltaeyVwVjjOFHbyIc9A6T8lToM6Y/cldeFJ+SBL5j/",
+	"rI3TRQLnYxSSBxJWgKtgqD9zfmLnYViGlM+OtRvURdslEdddnDMAmp0+9Tmw8S4lGzjyUESTDBvotmpn",
+	"+XCSWNftKqeJbySRF0YkGiVEkDG8XoeBCyLI818ZX8Hv2mBBQlZsHza91obvfE65FI5jvOsAEc3vkGQ7",
+	"SPEddPWCIWcHDAFOqIuwYA/qDfaL/bHHf/iB80sSf9jY9mBSekP98cPVizMxWsCQNCh1kfiUnz5X5Hro",
+	"KkH0gcRx4BGGylzUvOO5OTvdzqPlhnTjsQS791ZMQik68YO5EUO+qXqbBfwCLjqj3qDfszvAa+4MN1AI",
+	"wwrD+Ttd5Md0hfpnKEhQRIjH4GcwQJjBhpGPocx8gBswcBTBi+kWkBhL0HCCVpQlaGzbXb7ZlmApOAxT",
+	"EsJfLMBeA7dc1hGwx/RX4ib76bN8sZpAW334B0MJvMFXHYbqM4YcwgKOwvzO1rFL+cFhBLsW595KUPhr",
+	"LMFxcsnpoGnllXQd7LE3fGzJfzas6nRgBqC0haX4NF5hrtMFUTIZZYJrkJ7K525HqYhAX66Jv2HEa0Cc",
+	"pDFc0CkckpLdOqd6MhLHNHbBPDOfz+fdjvbDaNiXfyfkkYP7DhQ0ft7kkbibhKDzt1fIpasVJ8rm6ZC3",
+	"gS9WAWOcmKUCI4JN2WwC72XAEi7W81U3O+9LDtR5xLZqs/KHd7skiIvnG5AYOb6lq1qgkd1Hbkw8fiw4",
+	"ZPwOsuAuwskmJl00ssdoRZIl9bpoNLTRCq8R20UJfuR/9zXwaYw20X3EUeDqBX84SP9WO0Jj4FT8fifL",
+	"gCkW1kVje8glLw8n2OGiGIdhuUkSvkEe3UZdNB7agu+B3R0Rrn+i8bDPP+O4yVgP8WXek51ao5z1GUPq",
+	"iEEUACoD609PPttoQK5ziev83+uYrkmcBALthHS3hyxw+RFkSRfHcUCYZOD/4kqZlB/L8gF/HsR8zl/k",
+	"LB/T16jDLym/owqyC7BqlOGrB27LgQoYisi2DEP3Cy0OsHz/Cm/45SkDAx/CCXI6hLx4F2+iH7h2Lv8N",
+	"PoHHt9qu9LudVRAVfslvm/x0zyV7Ee+uN9HT7pRpP/gVYeWzrtQtNQWNCWCCjGk2EdDeMRLLecvyWbdT",
+	"pdKmckc2eSQYHufKZwg7jICaS6JMG4go2AZLBN+0FZ6XmQNuNus1p8Pee2Evl8SvvEuel5Fgpj6SRnad",
+	"9NdKCRHJZpYTlhC72UwfzQvjMjG7pdksF4Jb1CwLnF4JreVndYtKqZxhIXvHrljGe2GwfSWtuu0WVDAJ",
+	"H7G0mw1wBNPKWkxiXOM6uBBspbyE3HUo3o6tMkUoXuhRwkxUOGCY7SLXNIJQCwOu8vFNZIIGYqRsDkVV",
+	"TgleJgKhG6AkSCZogL0z8xCZqas8UCM6c74O3qoxTIQmlVWLswtzmJyNCSp7FzwIUZrByuDEuogRDiWX",
+	"W52d+MC46TpilRfqByT0WMZBxWSsxTL/ykcwLVEqdaZZM8EaSSIiFurEdHO35GDs5bVw/HlhMEOw9HC1",
+	"5dejvIkJrQMz9OnhHMKAtFt2CP/J5j4t/1HneMDNDxLE8M6Ie83uKOBgO9QNEqGQCfQ9BbYmRsMwn4c/",
+	"WSABVRfJbeyikPI/JUHqcvmedEEl7oIiQeNUNJfb3BCjpeVYh6MCdTMCc9pTC0l0lyzL392BZM4SJF4Q",
+	"lg75WRnNmp5+SmrNGFBBJvMEEmyJall8cNaCPKoTqGFKqw1LkEMQv2RGZnRiWrcfHbku3U2RUuBiipop",
+	"UubQkWPoEUiovWfER054f6ZOS2He4CwybYd8tF8zUZZj2GLM7okHKrl5k92VV0vhwfiqQ5kzCLkhZqxu",
+	"dLpah0Rib63yxQ/ms+bPb/Z65opvtCXPWOaaKMGqO+nN8pC4703Ha6pFVn0bsQRHwkFeP4YwmRSdYdih",
+	"G+VE4gf0/hX4R/bMZr5zQFbug8iT7B6mO3CmdUxdYawyWCHDLd4xZBtJ6a/UiQkDd309cvxMnWvxov6V",
+	"sPEVZ7TRdhmEhBO4gKEgQuuY3sWEMfC7gCzBuQRXOIhHPGGoUj/7OAiJVw+seUMFzSjIKhiJT7pg/pLy",
+	"TMUuVu2gra+hi/o66IMM4BV+DFabFYTUrIJI/Ns2LWQFobgrvsEkfhC++Xp0FO8JfAyYNJ1ylAkSTUjj",
+	"mx4JD6xpiSvCmNH9oTgc16/AToQ5Q/BpzGk/wigMIpKXBYMELTFDJPKIh76jmxiRx4REnAt9b5qaJWRd",
+	"oRLBI75OPuc65OwliBCNPc5xOMIIRwAsfRN5VPDjLWbIIXebKIc4rARlBOckdqUMZyPp7mfq3CRkbRLu",
+	"VGBF/eHxt5owjqLmnfKmrhaLoDmiNeKagiKYT5EoFK9sxhMUSdUvQB0bNukz/NGv8lF5H8CBfJBGozj/",
+	"IfqMmPW0ukwWbn+xxJHpIi3pVij1wiwivTsqTp/EaEs3oSckPn6Y+Y1Mo+lrJMZ4EzGjpLjCj8zoPJRk",
+	"CWV7I720IgLcSJ+CqGIsQdaaj1VAabXCEoZ1O4/WHbX4jxa7D9YWlU5GC8L5uSoC8XOfu50LzlJDhRxV",
+	"tjEX3lKoeawRrGI000W5wGvsBGGgACmCJZ/u9oFykb1ZhiZ9VAvBrsakJhlKwBCMFnIxtISQOAzplhMW",
+	"QS2UE7ZSxhAhjly4Tf21OCYiGMiRgRZrEstYyzIOp/ORx/UmuiMxcekDiR9WDWb0CEtiuiMeev9KTHuX",
+	"u9qmaR4Csk2/O/ks6yAMVkEC6PuAQzN1TIIV4fxORCeCtLRdBu4S4SjVOQKGYCTioYQiNe4KPyrXiEbc",
+	"pKcZiy+Mt1sbwBBqIEeU/CoDYoV3aIXvAVghFgcr0mrezKOexuubdkQpszm1SMYLnL+9EnzELODIuNuY",
+	"hoRVEtPSmcIxbCmCz+BM/eCRmI3DJcs3eVyTOOCiHA59Ag7gZlPvGV4Gy+wbCmJs1SJU0A8Xe8Mw5XHm",
+	"mR5WLMJrtqRJq52KCexQRJH63Dy+ir+IHgK+S1W2kNIUEXWoB+5oISs5xKcxQUspzK9I6jBTNMZsNyHu",
+	"Jg6S3V1MN+sWuKC+Q+JDudYErahHwrACKaTj6vLlj233MKTYQw4OOXuJmVT0jKjNydV644SBq6J9my9K",
+	"7mlM7gJITkRqCKao8vnbK8PKimyndH9rELblVak6MfOdrtuO3HFU4WG3krXVcIc6/mS8UEbmLPbigkZ+",
+	"cGcmgHzjXHgu8DxLOi3IEvCOhxO8bxzAgn+ev3p5JnVyRtyYGNXg/dpMBs6BZvnKAUxRD9JuqK11765W",
+	"ioTiJTfd+lrxK3dO5augD2WECB5tYmw2lWOuACTCwF2UEBNyB4kfRgOifJrZBdQoZWYo8jDSDCIDp+WP",
+	"0CYKCWMSMVxQbLyuFEIChlKJkUQPQUwjfn8rLfxHuQeaG2GFMCDAB7jNTmFJOqr1KZGHkzsq5OJI7kJO",
+	"R2/tIK45GebStTkMXK6ORLrkxSFa4geClHMKFi4NWnchdXB4iKX/R2XMfy2VuRjdFHwu2WB7sUhE7Yiw",
+	"m30XO0Xx9HqL4Qs4m3oLxH6VfbLqfPfeP5MiVn8/tRM8zHiRv/+HWDCy6U9qxVCAkTTtrZJeqjeZevNo",
+	"Nbp6ROMZAmtuHA4jOPnRsT0yTrAE+57RTQt4IQMOi7QflD624VoeQ1UpgGAGfXd7AUEHSUJi/u3/++GD",
+	"9/vos8X/M1D/uRX/WeT+88t/feSj/K/SbSwEN8uHnnT+vIC0zsZ7LrJATx9PtW9c424XQG8a7lac69CI",
+	"t8aLaRXo9oKsQ7rLB4lVr4S/mw/XOhH61w5thhsk56aAw8vHQW6AuW5UI9AiXNUsumARnZ7GowpbrktX",
+	"EJse0W0P/YO/l6WY8VuG7iO6Zd30useUrkDRi8iWK3tdkZC4iTxEN4lSyIQLs+TvTkOszfIMhLUpuHAc",
+	"77h0BH5EYBcRTboCupj4G4ZDEMXQisYVFqzM4L33DEq28c/dzn0QeZViINNg9egZBw58oEL6CUNQUyjC",
+	"YUywtzNqGyLgMiYr+lAlkPFXhGySWt7F+15XhgjFLOHHd0fFv5vy95cEPwTR3WvqkRJ3l8ZsmcEBYaoi",
+	"IgQ2vUEeCrz2uZQ8XOVAK+R65RYsRNmmq1KJVNkZ1iwsy7r6rCqz7BELgt9INnJTl+Cv1Mk8gmfSGwjJ",
+	"WRF5TCyR0UYR18Vjz4LTxaG4ljJLMVZ5b9J7KjFA35QK6TlNsCt55sRNPMaPAfknBilGT6cpbk4uTkTF",
+	"DsD7qWDI1zyy+0YLbM3IfNv/dnv7FqUew4rPRRqP+VIztI2pWYHIcnQqXRIwvBb7IO1YZLVOdmlqrjqw",
+	"2rA04+zmHNMSC6g9+HQV+l7qG2NiKnqikYjaDgROvM2tYW+uUknBhpoh92QnEJtI90HK4JpldZTBfZCZ",
+	"Ye1TJwQgdBuxNGhOO05NcUmNt5Uh3Th2l8HDQUb0tuFOe20WS7xek4h41QFOjWPQGgRLfZuBV/uhgiRF",
+	"c9jnAzF4v65e//VNF/3j/Po1ojG6vL5+c10RTU+aBOjB9OjGXRJvExKvlFHkBR4Kki4KfCkmeYE5el96",
+	"FfacKE7K/ofSIPuhVtcgkdfFISEFDk5RELGEYFhIZgyqiGaGJNomiWzZhYSd0P5GONppQW+B9FTUTbjH",
+	"EJYGz4lhl9jjf0WlEB0Q9FYEfBQkZOQZq5vUbNYqKawcp/K6hzksyaihCx3I62bo1EU3kIgL+ZgXaQBm",
+	"Y7MbbINWDKTysmSlV/ZRlCyqSKE2jRHbsYSsmpnW06lSQ5sq2ZA3tJUijoqhR1kskdhPjXp/rGIwql5K",
+	"nslUr7zB5pkijmvnN5oF91jlEvjOKB3xYetPv3FCQbZFJonEvKJDVqNKeBxsYZTLNi85KxDS2nwqhJBG",
+	"i/+JJKXbX+8IuiPliq3CNNnU5GCapoh/DWYxYWcWaFstKctqO8r2UIgALYXd9tC5jFLlXz5jInRTya8Q",
+	"Y5lKsF1VOUm99ojdJNwhKWqWhcrB/lThGrVDCnPjod1e49iZwoUzSmootlt/qCUsEr59YcouI3i8ISkL",
+	"22IuO1UEAhUr8tVDUWBaZZRvoWKqyNXSDYC43aYCckN/F5/IzGLjFtJ4BUfmm9tF7ibmwiD6LkgQdhPW",
+	"TYOVv++iNYk8SFoRKCHY4X2wXhMPPgAiliAxEuTVpHdJfPE9vyd8GakExN9FlL9ZsCRwaiamQ/gOB5EK",
+	"U4FNIY8JolHjlBixYhMpKCOkwZegVXurChRoqbppPvrWWpu5cHXDiIBnDGXl+spjG6pdVxlCa2NwK0No",
+	"c0WzjaYXWUMbFBZZljYrq21I1NHrbNflXsJ7NQG58g29AOGeIA19yGewA0UzISgAyZLshHOZmiXkwsxN",
+	"k6P3zm6cK6tKanQ0X7x9x8ooI2zoIMEYB21nDdCLmtdhlxaaeHFzhbw4kOG0wlFSESlWa2uA8nXZLw3i",
+	"bZoaH+g2gq063vTQdKRmhof9o2X13Itjvbt+WcYFjRjmQtq0ARPXC9aszhBXH9XSEWFnSBY1JSlG8pEF",
+	"xneRs0NXLxYgNMsIvOwxiFU0KsfO5iL/2jN7rah9XVCBSF7VoDULXonrNac22WDHkBp9zmZ0Zt+8plmK",
+	"FYFbmxePipDTyuYaL4fArau3Cr3aDNnA2nTA8Pdkt8ZBBUm+ufkbGKD5GyAjhfTuDtLSIuj5oFxw9fK5",
+	"1uWg0cbmL3oWjLp/irbiSLNpcg0VSlmJoUfidPicSGBODTwojUcKaJrD1ji4LClt2gDxzMhe+Wm++rGO",
+	"yR6YMNQM6iOjSnOVpJviV40c+sczEBvKVzfdBxmQZ6boMgm0gpwbK183v3pVMxunMuKeGee6SDWU4IBz",
+	"3HbDjVeRcVyhjSayNmAT5NMLeu9JOZdvZoZzcUkcShNweNcN32x7D5qi1ATFNAsnE+VbJMlcI5Nf0fBR",
+	"DpkUx9gcjfVjP0Ywyc/bbKf3z22aSZVUb3o9f6uAOCu13vzC/dbEZqHH5Etgtdl0UltlDGjgT9D5aUGL",
+	"1sVcee8zr0OmP6asroy9RkNCTu/LGwJ090ZBdjwm+qNk2znEfK+6jR1lwDfaSQ2ZB+lcB5jzjabV/ab9",
+	"cgHBegNYrg5OCrCKny+nWrQzDey/mM3ExYDR/UNd3bwRpeqChCEniHAcVNW+o81uepsRK/jedVUo3iqI",
+	"GhlvRFKpUINFYWqcoJBgllTloTcQWUE6bTt0sz1rdqCMrHCUBG6jtNYgYST0s3jQtGNVU+f0pSBTiMbo",
+	"RcAUySp/LYKMWSGIsypwVFVaTpNNcM5mKmPxRJn8ygxItsSt5lgJmzmOwL2kWw33ZyPqnKh4AOqOZbdD",
+	"w+octOZ9ylhKDrF1hMzYwscmhOsQ6i5XcyrqXow6r0XTY8l8WvC1CZnXY2nLoX0xDqL6ohgMranHsghf",
+	"iO7kchY4CIOYJQtw/UhvHSv22RKungrUrifVhtEOS4xsOFAThaTRUHW3SeK+2nkTgr8MWKLKLFe52aFz",
+	"hnynRSy/yCErAmgcrBKydVAP1TpoDpFWytMIlD5WJUCqek4tVKqOTmPQ0po8RsBKw1VBp5csqQPQ1d5r",
+	"HCmhl0MxgWkctBLSXFZfLay5NxtDm88aNMJrHrgK4izYqA7aNHaoMaRaEJMJSsOAtRDuh64dZDVQ7Yeo",
+	"rBvVQVfffLmVVmKGumaC/SsoJqE1XEqRWR+wplTyqF9T9UxVi3sttPnalUiNvzHYakwjsKXBqiBTrVnq",
+	"IFOVHppClrV7MUBWGqwKsmKjojoIi1k/jbNui82QTBBXDl4F+a2qFVIHclpQpCms6ahGIMvDVUH3ju2h",
+	"DhvWgiDAaEaI8sNUQVMo5V8HV00v1+ZGUjOsVUNXQf0/dA+sv9EWEMJoRrjywxihoXcinOH0hX6bBjjw",
+	"g65PhGADH7es8FT4+oHEgR80rOqk9DtZIQz52M2VT9PdkMdUFZX9Ecyh96Jw0CELZoRxrnJPKmw490Sr",
+	"ZQKvdlFCVU1svgdY65cE9iuC3aVKwjW6RIIVoRsDuqgaa9iHsUSZNTWtyJ9SkX9cXYRmWSad2hwgJnuw",
+	"5doSFvp6GqP9m+Hk8bkCe3VALR8gLSaq2erVturFSKWFXEOQ3IkXbksR/StJQCUx4g+bEiJBTEqEKDdE",
+	"BQQSe1qUvpfXQEUL79vqfUX4BQw120A3SYt94OsxbIQ+iAmKV3h9GSXC+to4WKo0yuurC5PZXgp1UFw+",
+	"9rFbNs9nvazr2zWK94wRRcX21xXHBimmhnTgqqxQrYe26ebJh8oWUxNLsP/u891rF0fEp8wifCoqI6ke",
+	"3TWVZmVHuPevNGd8Dppc8Vm3Fp5X5xd1AKUtwI10TDxssJuN4jyajdHMYFczTq7b+MnQLteyvDjqT5UM",
+	"0fh62uG8mW1Qc+zm3bmSB+ig6SjWze5xflfK19NEg6RieHQ+clDR/iE0b855tSTpxBR7LmaJ4I3m79+H",
+	"2Cg9ujjaMOLTWIQJ10qA5hj1wKvwsOUCUjl2VlSSbJseHbB1iHdRdg7tAJbfm5N4REzKI1TgYEu6rel6",
+	"URfr/MeNb67lI1qQJj9P9e7XCWqt42LV/GT/xGxNYsalx+iwz2XGa/tPm0nO9ayiMddKL+e/Tcp5guOk",
+	"WV3figK9YIc6IW9ka+IG/i5Yxzi6I4dcggrn2tVqHYJaTTyZYZm5skWiZZCciWqM52FIXVyRGc6SmLhL",
+	"4oUDtnEicgi6fxn+3yQOjSP1cdFn1SPU+CZ1blIheiienjkyTRxbctKMAmf32RzZ1iILvsjkS0w0Lx+l",
+	"NKxADcvXrIzkBqwqcYPsstUIWIcEKCi7/FEBCpWChUZ9D4tGUKJjoxiE19RLLedHJAdBirYoNrVbE3RH",
+	"EiYNTcXwzzNhFlKNMjHfpruIimMuVEUwpk6nsxgrPDYMQ6TakvdZCmuDVxvPWbX5yiPwJJuvHArfxqYn",
+	"2lKbBISfdrMLNd5a9kNvhAwtiiQ3GKmyXpleE0Sr9HdHElUORdktuFqRYgdQk4hKVFBT88/2p2yL0LSM",
+	"I5koqrHzdWmb6wOzWkZZFcCsGdsIsMQeWRFau2lK9GiB3GowVfvWp/EKJ7LCrJUEq6Oujhr9SjKQDFTF",
+	"Ug4Y7CUVBDAFNYiSyajMrQ4Y+pr4JCayh2eTOrxQqe6YicQdbsIfM9gq6jw2mf9tprscFVxdayZIC58o",
+	"3aWi/UvDdGg5ykkMBk3GajzK4YS0ZgAwQtSayVhqJyuM1QiNJAa8gWkMepkcTs7VbDk5+x1XFNJgfqGt",
+	"ooS2iI6UatW5mwQPx6gbJhXAsDotISVVCcQhmIhvbvuexPW938nId7iRizCbRQ5as6JDNIq0bdgxGkWt",
+	"OSWb4QCNQhG7RhrFf29IvFMhmqKkU5VD71/8Va273CZM2saAlo6qbsyPVeDu7QkAo7bvByA+MIkqFQOa",
+	"IDyMl+ofnoI3ivFUIecKPpVV25JR6Qy46pcriwVVjv18BEPFnW5YyLaFTHAN9ZWh7vVfY7pq3ExA1GUG",
+	"Ed2P6er0XQUaT2BGP/5xIQDrgPUVwrOOWum7KAyie+K9f8UqFttqNtOyb1wcNu8HAelCRx8czFla0J6x",
+	"jcDnQyINHKk6a01LxLl4+67cWTgk+EGpnHRNInPhpvWGrYnJQg4/iwZffHzIYvvbbwfO0rbiMWjFG0YO",
+	"MEGfyp/3BVxWTawLAXM3LKGr4Lc9jXflQWDEgt+gjWl0lksxlRFj/NVkSaJTe6sC9kA5Cw0POTPoyemu",
+	"N4edeFUKpp5+eRjens5IBM9M2Yd7V7eO6UMA5Weiu6rqrWa1rkLbqFIz+Ac0xncVFYzZEseNgzFM2ole",
+	"hTebx7DAAtLnHBAaacg2NY9AOVzMdJ19ufFlanyIgpD1uDhGQygEwVcEFWRTHaAqFDlPI5VBysnEO08z",
+	"byvbGB5VhuoP0Sw8W2g2SQb6x7r9u8Bh+DQ7V4GhnNdRP6mgc6LpdWXObfo4ywrnW9SDBExjRZbV/jW0",
+	"zQDNYFSLrN1hc7LuKXa4YVxGLklcC4OgXm0BPMgUhjR840mJZkNl4gxNUZSpBMogIJdGwku1QLcQr/9X",
+	"zmMQjdG76D7KpRNrJ1eXe22oZCFn5FJvSJIMPx6qywY8BXKoLqzajYRp1IbJfa/FmPevngZfTrBaqA6A",
+	"kwS7y311P1XhDCinETCUftU8xIgf6JKyBOkBlA0EC/6d4rYtOudqZ6a+1ldbc2ZGvxXOsabKOjFW9p4q",
+	"+xETvThqMy5qYIimXpqS3FfQZJExkhI4qNYtuovD9WoNDHAXAxjVnkrtZoMHWWw1az2zsd0Y3PmKCilS",
+	"7Zcdgh4D1n6171/tbYvkirKAkiaLVtnZgZkxLG0FdnzdtjyCQhmzsh7Aip2C9YQeWvWBqimxX1pR1dPo",
+	"UaYz6DLS3NrC3z69mWzPsMbz5J806/UIo5+402PdmGZw6brFLtP1U2xy3ahVQDfdYro++Q5XDmmENWub",
+	"UADt2H4KRbjkeCYg9JCihm61qv457euIx5QxkQv7zYXMX795c2t636exe18P70I6F6CBqYqlUWYw42JU",
+	"UEUJiPN/PIlZcLlbc9WbUYN8krq3DpMjK+Ox9G7zOAx3nPFh5yBTXcAgK8ZNDv7eJzjZxHuyi6ti8aFA",
+	"9CFfVihOSnR+/0rU4XO4TOLJ/p1H9devO4w1ZmxLY69lmrYeCs6W92S37/vK/ZBNNEvfvaDbKKTYS1uI",
+	"ie4iymFXUV1PLdVsOLz5583t5auTGA7VMaYL0HAih1pFPK3C//JRFLc2RylTEpSSjdx9LuyEnoicxmM0",
+	"MENmtScOaP+lvj3K/lgfAKrNcYDhMWV6jSyOmQOxwpvtEFdeOlwqmybaDGMmE/Y3cqxyIm99bNdOcXxw",
+	"oWSDPI2mXymAaL4eDkwZkNpKhHVyiO6lbYpynLOvcLST2IRjUmGvOsSl3AiRNNTYq/9V2gvfrT2ckFxZ",
+	"rSqhdQOv5sprNXaDw6debppyeYOa8atBr67kVL+OBt3+9/XiNoURmxfVYLLqFRa2zYCghceNC6gZ8ER/",
+	"agbpLsZe83iDjXj/9OrZ3oGN0LOjYvhk7ZmaUD75qHEZm/1DHVvL5IgohIbRunsr8pyutM/BlVgCLvGE",
+	"JHaXQehVLUwXOvPVfWhESmDlpOsW9RpU6Cyc2jOzThbTsCJB75of+Dn/FBwZFcvl31fkze/7tMK2TbKi",
+	"xl5NUeNjK96IEUQj4coDinDzOGGtZk7a+za9c9ltzV83bQO1szDHF2fCuQa5GeF0RKmiTucZLTISqVOS",
+	"g/UGP+CgQhF2aazM0kGCVlh2YAgipJK/usKVBqEHFf311ht42nT0RiMmNDGFduZHXGJNR6nMF3k6mvjv",
+	"302+hnMdTg5rwptqUHVF7rCzS45GVzFRBcZWT9J04ArELQ/cGHlb5WpU8Yk/LJ8xO2CBCjfVxQE4o7uu",
+	"Bt3evzoW0R5WFUhmGrrJcBWopQ/XEKlqjFKHcshcEn4580bPtFcbk60pfxYaS9F4QYGV5S9y/vaVqYnE",
+	"pSp+fIgNClDwKPuTGb2V2HSY3cmM6yabU6HRk6E2XNmMc2Ttp7Z9jA8IC+c3VOumVG47dMLg8EPmahsi",
+	"HpKErGOaELe2dN7eQPE9TER6sf79u9u2PjzdJybY1iHesKd0p/FFZs9TVhBvoGfJ08Vq1fdQzXc35Twb",
+	"WoBUVlI8neNOdibbJ5ZiQxfeM0SjcNcYNw7IyweHDcTP7IUR4qM8j3iqh6uqdgReO7pJWPAlIJadZ1nr",
+	"1rP1rWD58ivDMKtDMBufUhfhyANfBoeKn7AJnhCzRBhvG9PkFY42OJSGyeoDlC8wkYKRBssiHELTaVgB",
+	"QKbCqWR4Vf2q0Hd0I76J+K58f9TJtsooOYDZNYi77MrKMEGEQrqFplSMKKVRL1FVCN0zRiybXOZafdCs",
+	"xm1jzYETq+pc+n/X3rMQ4Vqqk3Qw32zdgfbU8zfsHtuA5x3QRVYS8jTc4oiFHNhk9oQQNC+Uvrfmazsb",
+	"8t7hHlZmC4V7D5ymq4wUwlyqvOaymR6J9ZDoP1wZvmK1eM0aXm/L1rmfnkIm5VxzBb5cJEhVvElJcUlP",
+	"SNDpkzZxLXbjOKDHX/7qH6fW5+9RRX+/0oQH6Pr7WjWbtP7/oZEpEFMUzOQnUdvt8itlEFddLQ50KNMs",
+	"Dw8ya0aFqmCQwkWVffQBR25FHVLibuIg2d3FdLNmh4NvnvmCxu1oSREF8itLi3yaoTYfRaMwsDQ4t+WV",
+	"hTY2R93T32jV7ZRjH3Al4Xo1uIja+d/wT8WiHcxMMuz52yvQsbhCw4gbkwT+LKsCAAWgBwyUzrpMkrXW",
+	"BcaYW82QS+l9QGAW0DbFn1kfkS5yaLJEjCTI2SHo4NFN3w5xIqUIHG6IdKtrLWOyYfizLYFMlUC49Pg8",
+	"ChEXnZ9vLm9urt68vnqRLQCvg78TUV44uIsg+tFwU+AlsUvqrS5SbCPcibY16SMZy/PDEL4gj+sgFooB",
+	"Hwvq4WQwZbOWQOJHGUS+IXXlVmxAwhHpfI3dJUEXId14Nwl2758xxI8VpBBI0MmpOCqUu/ch+hBlH6El",
+	"FlEKJPKACy64ACfaYnJUl716PkSffrq8Rc/dMCBR8hyvg/+/fOkHZiwj8mFj24NJ4P3wf//3/xH/ZsFv",
+	"5Ieh+LeKtfnhV0Yj8ZNYvP663B/+0ycQtkC85vTT2X2IfBqv0Ns3N7c99Dd+LSETTAd8SbeR6jIkTHdS",
+	"NOuiT9o6nvPphq78Ev4gn86QMvmJUqKihRKYTWjvQ8S3gk/Dp4fngMVYRhwJHfyBxDsFjxhuRZIl9SRg",
+	"Uh8V2fo43vEzgKP5C/rLX27U2v/yl0Ue6RlgHN0k6FO6QZ+6iEFkGL9DQgPGDH3i//oBrs4n9CsNIvH8",
+	"k9jdT11xq9iHCKE1iV0SJRaJXOoRrwv0L6c+n6G/vTq/sG7+dt4XKC+qNyi6cYZ+xIxMRj30t9vbt/yP",
+	"wIX3+Oifzt9e/f3yn4uby4vry9u/X/7zE5jK1GZJfRNgzlGfntwLccsZ34pPQCE+8XXA1jOSMJRsqSQs",
+	"7Ew1j5LeK0YEKVl1M6gz+vEpIyCfutBZHJpxqW2V87/GK8L+8hfIMM5OgR/6CifuElaAcLST+4Sl8Vvr",
+	"NgX9MQEnZUVaOfIrvOYD86FUR6xPXLFIyxP8Yn/s8R9+ENly4uRKb6g/4J700F/+8jJgSTawsEfC2QM2",
+	"Mjm7iLtT7/188+a17MH1iN0k3AmFhq6tkDyQEAGt/pS7KnkMERdH3etPPfQPuQMbkTLN7y9UfkcB4FxI",
+	"/ATRTcI3/oHEKNqEYQ+9gODokNJ7FAb3BH0a2IOJ1e9b9vS2P1sM54vh/L9s27Y/yVVcPuLVOiRqGWnf",
+	"oBVVBK+rtQODnmgpJpCVQ8AW+pay5C4mN//9km8REXeMH+Wv1Ang4CBgesfRk24jDr7EM2FQVcSBf6Z2",
+	"l+0idxnTiG44bHLL1LsCBow+wQSfENdDI5f00FsahujTv8r15T6pBv89dJ5OnsiiZBygTOeWBgjRPhtc",
+	"mZDUw1cCdZNhWZyQqZ3hHECWNcMhpAkAIbpUFzETWzzqblaE84hPuapssYSRo76ga0J44Zc78AisU73z",
+	"nRAEUjqNtZ36vvsh+lSq9/ZJEUuNa6kCwbkWckI8SxDj0m3WgV6D5zuMPm02fMtXeIdwyCC8HbYQFEAw",
+	"moI8+H23tEbImf0E15llJwqHwH8TSKIDBNtRHIcFkZsuKceJlVkaRnRiurlbinLHfKfyg0DMi0WjcMdX",
+	"Et9r8HDmk0Vz8dsOVV5cImNmpfghpAdr0LO5dh+HUqRji+fPt9ttD8PjHo3vnstv2fOXVxeXr28u4Rto",
+	"xpeERJhDoKiXVgKh0xev0DWJ8DroLDrDnt0bQtJIsgS5VOfA2POqg7FBjqcsMWlC/EKZaivADuolnCAe",
+	"ooeu0gw3zuFAJBe7K9WLXker6HHlcZGsFjS+HsUSOotfarru88tIQj8r8yCqPJzxqx8SzBLU7/X7cBhE",
+	"kDTYxeEYfjLKj2SFoyRwH1JYMjUMukwK0R0bqqt/7pZ0IE0rlQN2xS6m1bSXmJ2hh1Q4T99SP/DdfMYE",
+	"9wv8XARsl/+gCH7FclSoZXOYAYqLt+9UEQLhC+FsnKW7eoYGnBKuhOaa7uzADMMqiLLwgAb7qcW+GFP0",
+	"NZ9HPYz2aGYE0x7NKiGVnpbjwBQkEywjN28Ui2FZKYyAnXERZgneN4Z8IiQe8BbCCefwlROQxfPnnkyF",
+	"68knPZeunjOSbNbWg0DpXsBoBR5wUnQUKmdmHgw42YX7npleonBXMXVqmcxma1xI1MQqOgtojivb5pYA",
+	"dZfEvWeblbp3VzdvzjKxWIn5xPdlxWYDxGqIdhdHuROXlDMyONMUBbiwzEj4AKaPVrB4QUzcRJ29CSIt",
+	"y8p0aBdv3yEcu8sgIS6Xv9sCwL+t24jCIQEf7iw6o97A5tzqIzRlAekVGNTAtmWOjGpghdfrMBD2rOdc",
+	"b4VKrwr5obVFs9Sg+v4AaThPJ5V9+7f2bGHbC9sG2Ve0KVh0Rt7A6btjYtkTb2qNPG9kzd3+wLJJ35m4",
+	"tjtw5liUhIHX+66Np3hKrKFvO9ZoiMfWzHGG1nhARnhAbOL1bfG63FBZicjKGKD1oyQM1tXNG/GuNO52",
+	"rmV6aY6GckKbkSpJz/Kjg/0vz8mA8clHcvTMViy3jKkqJFDkTRIJ+WiJxS9gR2l2l8/r2LzMUILhTI1s",
+	"tooZahU4qyZMUez5tSziC0BuVivMd4jLNEaRptPtJPiOCxlaIEPnYwGnM7FQ7UC3KGhB7d5bWrLXVItZ",
+	"r/A9V4m0gi2cYsWbKOJcoeR1EKmjRCsJxFXPNGpKEGb1NUhiJE6EaP8K2lx7H6Ky2aqHbpeEa7Ab4WQE",
+	"f27wG+mhG4EEUo0UWZMgW6/O5F/V5YohShBEmA9RWtay7EkRMnRJMKzcygZi4dULVuEjZl2T0q7z2V86",
+	"w9F47jtjx/KdwdwaDz3Pmk+8seXMp7YzGWAycYYcOcjjOoSQIJGZZBa8qEcCj9Uy3UZskO3hg6UG9916",
+	"D00ZCXLChjOZOyPPGVpk7njW2CPYwnPHtch42J/Yo8EQz6YVnEKWNztqtXsWW0IK03rT6mMUrWRga6EM",
+	"GY30VoXPGIrpJiFxJWsEK5qMRZNlwFSklyrNaBQn+ezuPQsYpdFD3JJ5l8KT8pXdwDCT0ELQEhNRS1UA",
+	"5QKi9oFjOrDsBj4XNtafqXP1otPgdag4dPlAooS/fwqxANab0NpUVrAEdRadCZ56ZOCOrLnNmbpru9bM",
+	"H7rWxLe9gTPiDH/aacXYqshUNVtTyCXM1r9SB7k4FvqAUOFOw+fyYWrNOJywIuXC+TKqWyXfgTWizAoL",
+	"BKkVU7wmLo09VmZ/ssInk/FTl3KNkrUhE2d7nSlYHo1IaqBcwSMk8csJCTg9cqxS9+qYWFSDJTZiVv85",
+	"NPnbYs75uI9vhE1rRTN3QNw5MYypvMdnUlRkDYw+AZOfyvjLGjJ/CjpciEbbQ5HTciJKkm5Mcfffumra",
+	"60lv/5H09WUQ3UNppoSayJBWdHU/zc0oaX9uoKQujlwSpt1qKknmBbzHODibyA+igHHpRDf/A6vJhyCc",
+	"oYKrOqLChCrt3d8ro27qhJG+lIx3kchjHyIZmReRxwSxhKyRQzfQrx6l3o8uf13WAx50lY9GVGQDbyLe",
+	"MbRdUiRWHBJP+mNgvCT1d3kkRlssHF3pOiFTQVhLtzLo1hO+pRhYCfGky4wv0iEkQg6520RyRM4WMEPY",
+	"B3kq2qlmlzgINzFZgBKq9UnEMfkQiVrGLMEifkFc1E2U8IXm30UsCcJQ1voROpMHH4LWlcpxfCO57nXO",
+	"NTZwyMtKmphBfMyHSJkKl9gTa3ChEKgn1i2rhIG3wEP4TqTOpMOnNYccwseQdhDR6zEk/J8KgMs4pnH3",
+	"QwRmyNTrI4eXL/NzgSY9S8oICjGTx66fkAwqEOfG95LPK11gXTGbViuUnw/9EK3wDjFCpBuN/yXQAXLR",
+	"0ihQfook8oin9esRGDUa9mE3ODam+GZi34V71YpPF29VjkvP/Jk7mc+J5RDsWCPXdSw87bvWYDgc9Sdk",
+	"7jnjeQXBFlLqUzNqtWZ2AvFb7KLWLetY+n6RO5Z62xAgIL9aJPJOQNTF1ALzNNINO/WxRJZlRR6SlUbc",
+	"Y+JJ0S+VfpiqFIzgrOCOdBG/03Bz8D1BIY3uSAw3SVx2hjB6/wo5ZBlIz5CMu3/GkIPd+7KPzQBpA2RP",
+	"x1igh1VPUIsu/yfob/JfdA3/4OpXTHfwb07duihgtCc0ZPFvj4h/Q3X+X2kQdbVC/erfQFnkHxxPu8jF",
+	"a+wGiRiZkQR9t94kcgeCSGrewiF/FzwQiEeCuJvvkSyz2fNpfMc/FKMz5SMSUX3f5y6uWly9C+0I38lW",
+	"0sKEoiVer0m0gCPnsPL/Lm4v/59bcf5dTmfxbvHi3fX57dWb1+g75dgUv4/Z9120xlHgdpEbEhyfgRtG",
+	"7ZcwA6SBl2m6uWBEPiel/HW5qbCdKoQ02w4AKaIoplCf2Sg/871u5x3JyrMFK6KMKemGnCG7K+IGICI0",
+	"i2IBvpIEoVgtmKpTSPsV3huZWZMBJ/tqdBZ2t6GPsU41S7N79AWghJ6BBLFfOs/Vl/9amliFInbs2mSP",
+	"g9Muq6Q6Hc+9FGk0NmY8lIOV6O2TqyM3cItVsQbFuDJ639aRIch9C3vNBXzAqWvOfGK4NBDry6ksU63G",
+	"Y2nrMehR4F8WUVSiXhInHfiOLJRY+SG6lq4OqZfA+FKR4WRPEA1GV1AJEonCjJCHl0gNpIk+aZQfK/Zo",
+	"D2/VQ0H2mHtWQaUB93hepP1VC47RF62NdGDwgAppSYPsUgQJVFVUyHzKdmPqzDEZzWeW6xFijb2xZ83H",
+	"3sxyvLE7mPt9x3EH+yIPnlauropEqGQk0vl4BhErMrAZGw2QuZ2Y+yN/OvRnljOeT63x3JtYs+FkYnmD",
+	"8djvj2bDER5V7ERmkZFzPyn3KXp6929OMYc0Cy7JNOpchK5qlydYUbZHE3+Kx/7EtaYTr2+NcX9szYbu",
+	"2Jq7g77tDPpze0oqI7+KibdNd6jcu75+p0pt3Rq4T/jq8x/sYXcZ6M3yp6lHaiohl/UwlbN69YJBgDyX",
+	"rvlHXWWrT6syV8Zb595Qf/xw9eJMjAaJLmDH7Co/uawP0EOvU2eAiFlV5gYlnyAu/Ms4AojpzYqfV3lr",
+	"U2g6tYd3W/Va0TPSbdam5UwXq1Bf2HTsCj+HgSwMqvJgfiOtEfglrYhjTCEv2KT7TeTdzBbNjoJoHRNX",
+	"HISg4nkYaejJ2GANTlmpQYgS2yCq9NRivq3HgMiRIQPRigmGe9jZMJIDphYvymVO2Bmy0Xfwp6wSIzO+",
+	"tGP4vsEhqFIrxyyvDa7nybsq65AyfemqFh5s4PlQTkOcUxobm4kGPXSlXRIuPwQiTT6tSsFSc2aaiFAv",
+	"zEiYnoARvhYjG49akwJr6rE0CS6QxV4Oi1EshP1f3FwhLw4edDEsDTMKoga7KSK9XRbUuptaY5FMR9Dm",
+	"7+blpO801AfjT4Fi1uvgKlO2dWyj8NiU4M1VUhM7Sbe57eOKNJVHIHMoRF3aZ0zF0GtZBlUhmW7ZxtFS",
+	"BhclBoDLiMHOcqHlVQpAVqOg9ZXZB1G+dopp77rAOuG6Z/sm6kOtiAwuN0GdlW859U1/K0Y23fR8US0O",
+	"7/nbq3qufpZ6NHKFgo3XTY4QUuw5OMSRS+KsylcrvHh3/VJm/MTBAxQhWeE7gmJyF7Ak3ikCK4LrPere",
+	"k1g9U9UrQGTJP1JdTCpDqtKaT/dknaji3pIvrDchZ20CElaJizlQIL69xbKhVAkAL7SvqtXj0qLjsBlE",
+	"WqHr5mCpfXsqqNT4nYOD/y9eX6FcW4KzrOMGZPAjmcBgpLtRkPv2JHfSwEZOqxu9wuvLKIl3TfQikf6r",
+	"VPryXqkr3mSTPJLgIGyvaJzfaE4AjYA+SwtsNYIDszRnJ9uwBlWQ2wHLFRWBWfzyQywmTZAXsHsuefz0",
+	"Y1dLObTrIzRTCvIMvmcSJRO0oh4EFtRof3xW+OiUepNW65FGGuvKib/xJtq7LMWYRQJxxTJy5X4OyNdQ",
+	"5/NNx30K82t9sx7Onof+xLOd8cCaj9yZNSJTx5p547E1wTYZ4747dQZ2p5vGh46dvj/3hsSaDLBtjfyZ",
+	"Y83doW/Zft+f+LY/wf1+i/jQC7OR+KvGhgqYssiQoyNDi94DoYC18B68SH2zFQ6DIGHo/SvoZMu3x1iF",
+	"UdyqOwpecKk4BbHIiuihNyaB60OkJoEbxXdcOCM0NbKbZo8bfABVK/0z6LMqEF+GCsDC379i+wThgqxI",
+	"IykOd2XgER9Cllu6o5U6HsHRZn2YQlqh4GkrIo/rTXRH0hWlAXJmCr5T8OJKfitHPBLgb5p6i4vTKGLf",
+	"9qeuP/Rta4bHY2vk266F+9i2pnjqD/05HuDxuAVFfmG+sl+VIguYDqbIqmXwPjrcPPXfSJBz2f9RWgAE",
+	"LTHr7aWMh+T21/nM8on8vo2HPplaU2c0tcZz7FuzmTOwxrMR9p2Z1++7k2+BRJr9YX+oi1qXeKtubKMA",
+	"yMNvbPP80fLVzeJGZRzqKW/vqdJK29/zdUh35eYQdcGI5Z6kSkVUVkhRJiUrXBxpJX9yQRwQIi6ig12I",
+	"s5ARdn5G0D5EKtaiKlvKLF0Z1tWKbhTdyU/pIn5aImJ0FTdsua1FDngTl3i4b01n04E1nozmloOnE2s0",
+	"wbMR9vozbziuWLJWR/kEa20SGvJvEv2RFk6vCLU7Q+9fWamWc/Wi4MTTFAH6eLLiLnoHEUEdMzD3OxHz",
+	"RYxb2w/T9hLSCGXO+jrLlDLRhiJgYCMWSRNZrzS6jbJy8YWta5Cerbx/rHNIqtfBnr0nceZRQZQhVYKj",
+	"eIOjhA8eVq0tXT9W5yvXOL9KqJ8eccp2ZPFGxbq/qOfrUGi+kjustJu6/V19yOosu0d5xJqZOdMY4i9s",
+	"3vwDSNZcusnnTJasl2M8cGZk5FpDdzyyRp5NrLk/mVoDf+j2HRvPvRnRrJdTb+La7oRYA6/vWiN3MLPm",
+	"xPatPp45c3fojcjYbyV5lwWwr6woc4AgYUETrd8XkoirNeVi+fWSIA3GqaaS9AvxOqtq8C/rk+ry8J7o",
+	"aJVtKS1AXi6q2YW63B8iR1gpH4godWoQm02raCU3l/tqZGJIo/zrr6Zst0ivzkx3QVJrteOPhc0uYEeY",
+	"7P4AFAkQp5okKTLj9t2hM/Rsa0pmvjXCk5E1821s2f6QjL2pO3cG/VZkxoCwX5nOCCv1UxGaO1I2nIu0",
+	"EQ7xHTEQm58CVT7pfsMVbf6yCHGT9XcjESsUsCTGCaRVYHcpP8n8vhrNOX97BfRmiRlySZwEPscNwkQ6",
+	"8wco/F7yG9NtpIiU8hxjBlmKyvGqxfGLTGMRnscHzTdyEdRxJYkhZ/4malazVf/ZXpajr/sdSUoGeIFX",
+	"+p3PPchypjycYFFSX1rhFuih/yG6DyJvgcT5pN41tvgQWaBbLlA2o1ZVecH/jXQktPAmWdI4SHYWn2mB",
+	"/u///j+AHELMmY9GeDTwLd/1B9bIHxFrPhxgi0yd8ZzY08HI6evZKivaaVGs7qdKjKvPRs7u5Qko0E+Q",
+	"0ZXdO21ws02xSGIg0VsoNqySqEApc6X/MEVORGzuLuuhnFZVgJ9l7+OQswuhmvfQX4NQ1AKmKyeISNkf",
+	"kAOnXa59qupVXr4Tp8crMOuVewlXN61Tv13SkJzMQpPrc5bOZe7CXaHYJ+RIBUlOe8s/bPD6PdlBSFmD",
+	"V4XG3EzKCdg1cTcxCx4aQQFHGIZNXoU2MQ3fuwl+Iycguhw6dd90Mps2Zv7l91w/74VdaKK96Ogtx9Ou",
+	"26WfZefxvt01lTwtlPvPeo0tOtdv3tzqbcgWnYE7IANniK0p7nvWCI/m1gzbntX3bXfo2v7cG/Tz7cTT",
+	"UYQS69ne3O+7Vt91fGvkjojw5c6dmT/wZnhKZGXUlGZKg12xJXh+kXozcdOTdAcGIzszHEWR3hh90ZFt",
+	"8LOG+eoXVRs1a40kmn//oh2WHE7+3WaxpTP+MmcE787xxJ3hEbFGTp9YI6+PrZk/nFlDPPLH/sSf4j7Y",
+	"0pkwg7nLIPTU1MqUWjqrw7c0dzLQRp1uYldQzQQu/cdC4/9Of6z1pOdbpjWmX4z5+/KA+s3Z/kuN9Ncz",
+	"enV/z2THDShVoGrzCG7ATlJjiiXpXBrXT/mTmeevg338XusQwbT8WxFGz5n+hpGso0sQ5xqz5ESBu+CB",
+	"9NAFQADMfw2uUNGnAsoHBUmFLLAOWJtUaa42qK4WCYWGEDn53dDT41BWfBoavw7y9H0dGFZ4TZI4IEqx",
+	"czdxTKIEyRpZskNsodRQN3UVCWVT2IcCrSRSD+4ufJfeTrl28y7BIRxU9KhUtshcZqisHsk932wCTzLV",
+	"6i/VJpbAs1EQoXVMub7CuqiPoGADgRZLA1l0LAek2FhDrPLHI0jGOthDLtRVOxVJSMfLSMIFTnBI7zak",
+	"giak+7mfMBRPmamCWw8ihBpQrCD+m2+4doi11xzM/TAT2zirIEmE3RM64iTBCnrtcOzIK+wam4TS7Qvb",
+	"/p86H5dXFIebeLlEA/GycJ6BnJLPfPejQHhyGSKPxN0kIvSgohIvviMrPjsMcOJEiKbRgC1EdyX8/Cnl",
+	"7+EAsiZang2oH4typLcKDpQk3RV/mcZ3qqlQhgg9vA56klz0uGTVy8wvPeVyuDH2F7xYeZ1WUumxmkKr",
+	"4DF4fR1TV1J0LkGnPbBc8PmLX7Tnhpu26Ezcvj8kNrYmQ2xbI8exLTyeEcv2x3jgzr2JM51mfZobis5H",
+	"MBNFM/fWvcsLn/nEq1MxGq2M6K+CjteXxONYf4HX2AnCQDWFNXKbWxKGTImRAVO0M2BQwMwJudQHnpdc",
+	"801XipmY3YMluUq0zIFwipvsagPmTKPq951qyLzliCIujXK/pyJY+lz6iqQP72FVfuMhIFvpjCGe/sI6",
+	"AJUHeqk9gHKb/bjCj53FYNztZPc/6/gx6g0GPRuaXcnu31w7y1oYywlK9mDyuCZxwC8NDn0CfRtrPpJh",
+	"cekLQta7f1ixCK/ZkibFT1X8QfQQ8MmUjCifVrRbVk9FGOjlyx+hVp3otcx3b71xwsBV8Wr5zz63u486",
+	"Ku0R8nSkO5Wgl0fkhsLehZ5nuE/iYyRJoIyObG0q2qGKhsCiy5uwDEd0m7Uik2vTSi5s81LQM66JPAQx",
+	"jVagz+Ad66F/QL/SlMF15ftyflErN1L6btpUTt500dwtrehQBlASBIMDybAnLfROCeBTWXldnJA7Gu8O",
+	"mk593DazWPQ3zlp2xVlfT72uV0V82jFZw5r1RCbwZAiQKvU18V5Pbe3/NiXJXOZwngPpTwCTU5zIdbKX",
+	"N1aU61x0QG7Mn9EKwj+zYkppYlza1plf626+4AwKIjfceMIHwSRjUWQ/zb6iG88kd67wYy9NsqXrfFSf",
+	"xKnXKu9Yg/xw6SpPBerpucLLL2HjU3PppRvVT20rN3J8gYiQ292aNNH3+U5L8ksehBlP9fM0klJt8FPg",
+	"NswJMOTxWpxvt5M+B+yWOPX3dz9eXr++vL286V28fHdze3ndu7k4f3nZ+fyxHUZki6nHBgDwVMctdpz6",
+	"cr+1U78UP3ysPNR9B7oVppr1mkREclhZ9wwMNQsor+8FwoTb5TRX/INjd9mJiy6hyTqACVw+DpKERLIQ",
+	"0IcoiXHEsKuXkPRxGqqaoISL+QtRCyJgKKSqQj/8Ak9FJRcsivVHVAEvO7WfZyZf/s5KZq6oRB4cSdhU",
+	"PMkNZ5kbaDWgh5ncJDhOVJV8/cGFNFh7UFFGdOK+ev3XNx8iBCWErq/fXJ+pXuw08qQEFMSekE2y2HTM",
+	"0BrHJEp6yICcF9eX57eX6DuQXzgAKxqTLhKJ2N73XT5fFU53TU9eXL68vL3soveveje359e38l9v3or2",
+	"1SIuR7WxXsrAHLFX6ZrTJfPZYamyabUSskTpMlmOWd827NBNAjVVHertEAkZeZbla9OYA8OPz7Sk2/Pb",
+	"y4XGXwIm+ruLWkjgIOpyYVScMo1Vczvm4igi8Vl2UP84v34tyLIIMRZtE7LFaI+goUEVSK/fvLjsnb94",
+	"AYdb9fz68tWb9wA4xHKKfv9QvTZg6I5Gopv9z29+7F2cv764fLnItmeLI60rOCKR6E//7ubyuvfyzU9X",
+	"r2Fi9eebd7cL6KUOrfOhXwOVt5nGMnXN2QFPBoMOunjz+q9XP8ky4b335y/fXfYuX1zJUYCLwCiyVQTc",
+	"rHN1cbT0rrJoljtQ1fWMH/0ZSgv+BCwlKUHSRR86bMcSsvrQAYF8KzJFYRswuycedFjqafvUrUQS2BXY",
+	"fNF5fhMzcRVlIWD+o24eqBL9LxWRbRFyApvz5QJOJIj1Zc8ApoJecIbyHFn2Tk+WpKpg+75CZ2UYxGXL",
+	"A8FpZFdcQEUmK+aDr9tNCLZ1KYqoxvhFN8AXtPJXQEJwHAZQxg3xOdOwYXjOiVrCZFcU4ByV1fK8k0Ks",
+	"12cS/EjAfwYxzJyBhaFaUebWCTT+Jatks6QusChOvugt2FeHn8bm+PuM6SnKdaqQz5iIGIXAO6xq4LSi",
+	"qIQR6C4qN1blNLkY318H6OEFDqdVBQ5NeTxnKKIa9LG7DB721JaS75y0Oode0yrX4QpaTCktTomeQYJW",
+	"BFcWWfSUet32kl5Vt5Y4KYAkSuIdpzvHQfif7CEUZuhmYHwlI5Cg2jVKcpVHUV0wZTev8umNBotBP/Xp",
+	"5dBVFh7wN2G4S6N8PCT7g5tD658wntDGQ3fsjwfWGM+G1sixiTXDo6E1dsfO3LP9AQGnnZA9Fh0urQj5",
+	"j0jP6sTr+zNsu9YQvHjgVPVsYk3dgT9yZnguPKsalW/MLdQ3eux5N0+Gzc1VVWxcqp9lVrBKc0c+fg4O",
+	"/CALyB7rh0C9L2EJa2URMSRF1FtHynjKDopjN0z8LaWifIUCX/VNTb5IiLxpWtUz6zprhw9WgmNC5tsW",
+	"pv7ypaj/ZOTfJCOHL6jIJzbNqF577qb3rBUlL1/UPR5r+daXoOtuRieb5i7VVc3a79Uol2KSCq+CZI+X",
+	"o2724yuXfXHS3b4RD/RmCvRatar8G1fsVCj+GRgUcAyvEvAW/FZduCEtxPNlCu+EFDwfpgp2wtecMYh+",
+	"b9iH4BitplxvOISfjFGbopEgIyscJYGbnewx2VYtCPNX0kGqy8BVKCbVHwhndVkV6d/aMxHNq1QREXfX",
+	"sOUVo0LDmDlkPJ2OrLHrz6xxfzqxZvOha/m+bWPfc8iMEPG66lcIx923MmSxfgwiHAeEWVc3b8S7SkSH",
+	"zs+dLscCd72RtbEXA/hBpB51FgN7NMu6IYrROX4UMEbiWV9TAC7T5Bi5ZwxvEip1rTS9WD5aYukG/ngo",
+	"syiRhnquoc77S3ANAxFvwUDS7iv7uUXAqGjDqwpSFXiFJHDQYBWaYK83CfSf7aHzfE+bLRbtaGTd91zB",
+	"vIB9iDhCeLLPeCDamuba1VSHMKXLacV+JHBfjufU9LwxMJg8lOxr8Y0/JeZv2vSl0MPMYxSKVwXUh5IT",
+	"n6fBRU5MsedilogjkM/fh5h/4OJow4hPY1GfSRFcN/BiiD/q9Xt2z37enzQOj5fF8hSYsmeZ+DUhj4k0",
+	"E1nZXX0a29kdTsgW79QqBuNxbzDmXHOJGZQWUhGjKscTbG1e3x/gsWuNHZtYI8/2rZk/GVhDf+LbeE5G",
+	"br9vzN0N2JrTbCbOOf1R+IeLeWmF9UckWWF2z5cLQI5l6HJMwPlkCBSGuOPO4peP3Q5bEzfwd8E6hnbp",
+	"2UuSv15x1FqRSJjYWBITd0m8cMA2TkQyUJMY+37gSuT4aUOYFpd2JRlGp6uIkyhCPPFsx5o6fZefDLFm",
+	"vk2ssTdxp84Mz327L9/XVw3yclv2rahsPa9W9+ZL8GqNhDeMU057Ju3nz2kpu9StpyIVtKZPkDOgW/PO",
+	"ENZ6aD0T3nGur7Al3TKuuTS096WQtmK9Eugvx3prmlDp9jkJ11MZ5SRhQ5yyHTSlThkPNwfKKTMF9dyF",
+	"XPKnK5bxZwrdyRm/uvdmxq8uWIUmWcmJJc+9XRK0JQ6nBuvT1VYYOjMyxn3bGuPB2Bq5tm/NvaFrDfw+",
+	"mboTZ4xHtoZ3Ym6IrjZWlmifeCZ3RQ4k53kb/3ruuokl51OsUN6JttxHEZp67qMO70twn3VGoZtVSSiV",
+	"097PhIq1xJnMYAl+U/HT71/tMyuWpj22mvkXYi0Nqo/nk2bygJYJf2ZnYyschkdwnz+8Ua1QS76C2BXe",
+	"EkQvZ3xy1xu2JvzIBrZtrihTNq7Jy7dhWZXsPJUcIJfGhHXRAP304x5doWlBfSbKXAa/aSJ8STMI2AOX",
+	"sYMwgwzSHN31RofWaG9TOAW7tcR6uuFDAF3vozuJSpwclSki/4HG+E457NkSc32jLaEsXpt6gpliwJfJ",
+	"OSlQs+aCe9b4vEF2iXo3a90PsZQ5N4zDhXQ/pqseOg9VrOkKpDaZcypj94MIxDmuMjEzgdWbstdSVunX",
+	"UK8vtJlEyQaRhhzDhN8V2vF+D6oEQHmGRGoi/9/swy4SGKMNBRV86Wq1iYJkJ76PaKS65EOItMhpgFzA",
+	"ZQA5VzlKmQ22p0WDD0pNbVHKljl7e7rmPwHHyQ6ytotADseMbQQa9gE4tAHAwYvQ+aVawVPpZHpYML88",
+	"Z9q9lLZtnF28P74V9itx8nRTzSw8vUR5QV/yvYYM240pY2LPjJZEzWfCia1BsfFp7N6nX6dtXK/P/1HN",
+	"3rWS+4vOTbDahDiB8vtS57H9MZ4Ry8bjoTVyx8SaexNsDZyJb7t9b0rsvp4hisNwx1wsi7ml/J48JjF2",
+	"k8Kvii4rgAMm8vuzv0Ufp3zWaXkbVMPjUhkBtrwnu0LJAlU2pPOCbqOQYi9Nm+pk5yiv3c0/b24vX7WW",
+	"DVLasCfzUL32JYSCROOeDYWBd2x/3B3U9CtG2l1id5ma8TjnA2aoFAhOHPlRNrTQCShaKVMbVplJ8gRU",
+	"TgBYzwU4RM04wGEtxXP2MTHZv0s52T8Nas04FNxEM3cyFTc9vChVrrxp/9+rvOk1VwTO5d5oRU7VT/VV",
+	"TuVL5jqn7VgIEJV69gHTfAnWsWH58L5681uxS8d+RbKQ4MW6OS0SErtlY+ADArqL4BzZK+UL8ZT9rU4K",
+	"ilJ5D41t14JEtppBDkEM8uvpneiZImJUvK+pU+1fdbnATZuDOpKvFiYxxqDfJHS9Jt4ZegvVtETHHwie",
+	"LDbHSIuAnTBi3dRn8RuI1mwTt5Q27XuKhmuGBNPU7VxMM9Xy57+jG9GTPmIBjb4/VUZHqSLb10rxqMz4",
+	"xGGIPJLgIBTGBNWOPXggUUNCIT/PLSxIyIoZ8x/kDziO8e5Pz+y/Q8ZD2k+pnfxTYAV7AlcLzO9LCEXv",
+	"X7Ha7lEm0UjadvYKRGAEzyL08wb1CjlHjN1KuqlhEF+QOehs/DcwFFQ7FPnz/smYeyXZy7IdchkRVWnu",
+	"2vOjOsR9+1ZQQEyzjgnIBDpmGFIxSjnqvc7D2LALNB88lB68or1Pk276nTR6NFXh0pJ59cVH5fsXNG6v",
+	"tgGS1xMr2MMvQaF+kxShibWP3gVRdTPMl/SOIQx6IKdKzg58WMrqKmtvrUnEsupGPXSVMBR4aUeDe7ID",
+	"EYKRJO0mR+l9QBj6+eby5ubqzesrqNP0IZJD3JPdGacB/DZyXcVjyKHJMqtVCkPKKEKF8ij7mD/bkjCE",
+	"SPxcpyV13zFiwV0ENugeOk8nzonpUMvBpzFa4hCaNixBGIw81kOvac7KidMtQZsoJAyaFm6xlJeQqCRV",
+	"Jt6w9y3KlgrzXlqfFYCVbsWsyGJGM5VVYo+x8Qh/YrrqvPk1A8GlcUzcBC1pzAhycJJw+soSvK4kqmrM",
+	"YyFLljpUz5hsDZ3pbs+51vb8+s2bW1GCClzBsn90g27pwrZ0hJaWAwsU9G0QMUQ50qejn7wx9fHcgGOt",
+	"sclVinAHmPjYwMcpOU4LP8PPDyQO/AB+52gAeHEXQB1r/d3s+ncWHds5D7az9eX7fw1XL/8nee3+PH6c",
+	"7v7mvfO59pkEK8JPdtGf2XZK9vutI/NMlRqaMw2+j/vKlTKVnMmJ7OHsQXI9GUqfMQsqm9ZnBUqZSMgy",
+	"8QnYsSpGcSm6DmUwp9q1KlgIFeGjBAWRqBrNybCwjMgG4YoZJhR5tGeiluI2Ho2+dJPo+Fuw+4iqKO0O",
+	"km6S2pNUC0x3B0c7KBf5JEcqtmn/mZr6BlWpKE/W0yh/yDWtjBr2lSy3M8q4UcMuFCaamzVDesqOsFl3",
+	"HUMbfrpFK443ovYcmKe2OEhARFE9k0Upyi7CCYLazxNb1H7HgJ3IpSvCOO9jlCMhy51GF2p+pq0nZJdQ",
+	"zo6JV2cIG9rmLePAHVG86ngjRRC9lW2k+F/ZHZFVO0VmZwDxxbIS9e9iDaqfi8Dbel73Z2+Xp+vtQhjj",
+	"2u6iY/Pr3UcR2cpgQ65PQML2GRwhZxv8GoiMM+oRqz/HY+LYbh9PwXlH1oJ2AKbX746SQ0McWS4/IU5m",
+	"u6JC4r5vleLriYYtbeZzl5QyYj2s2OknG/eLkwGaWDjyLJjqC0yJkwS7SytgtH6y7MPSZBphsSA+yFJK",
+	"T6vxJPcqDRmRLSAP095dk8gTFurfdbu2vpD8ex9bp3dwtixLBxbplJKd0ix09d6/E8VKS6PVYt4fkrAB",
+	"R4pjGgsKN+asEv4ux/UprxQnYbJ+9rv1XYw5VokK2iLYGIPVCJy4fFM9LlEUCClMk/4mtRvqyLxFjcYO",
+	"DsDVxmLxf5dFub39r05gAPsHtJxJq8lziQcldG+XK7hFWQxklRh8A0mmUL+TPILVXpTNR0x8SjwEV6ML",
+	"74D9Sk+dWcIVdmnsqeB3LtVRPyERIthdolQahtsO1bVFs44KUVmP2jyqVp3w+OXNHidxdX5ZB+fR1g2A",
+	"nqldzRFSWa8FAqo+djsuDkORsJOusPFGZcbz9Ew7iw7nPT0vFoafh5WIwh2N574zdizfGcyt8dDzrPnE",
+	"G1vOfGo7kwEmE2cIy4aA2APByeXrS+lp6I69mW8POWJRj3UWQ761EJPbuRVmmLYgPqwOBbD5PFDSR4ga",
+	"ZfdA1QLTEkAimqOV7f+/c9dwjz0nTyROQO24DGyiP7r+n5KItl1nYrKiD+Q1l4j+GtNVub5ppTXoFnp6",
+	"EFkhUSUIbRKRrBBnQTP8OiX50opl2rRAcClECfyusrCLJtbSAfwhUv5XUA08uo0EfRV1eNTb0OZBcELW",
+	"Q7cGBzJntcq3AG4Lk+F+78Y0IsZpBBdsz7NmgVw6Wf6l2ZX42Cxcg0MhYruOtHGwE0W4faHCqk9r0amI",
+	"wtnjvBWplD9Tp1kECGg/UFSXv380DxToDVjpx3RVClbSuaKSlfv+yPGdiW+N3enYGjkj13Jsb2j1/Zk3",
+	"xVNv6Pb7LWyq13tuWDWdVa79s9Qm5uI4DgjYurhccwqiy4ErkLeKGmYl5BBqgbFYdEUJ2EG/Z3fMtLlw",
+	"lVpSabEOJq30XCoVimaJJooWtKqLXFQsfWu4oT30WlrzA4a4/g6e1w8Rp+DwDEkcdEJRVS3HAlTYSzXt",
+	"bbTwb6l881ehMsfHDT8du5HTy9m/DuM5EaXML2U/zcyk/0O+/+V3IQ5j+X+Wbdu2NeL/M+P/Y6f/BzW8",
+	"lD+rdUHJ68YXrZoYg6LsEFfGMHAV9wT0910UBtE9FObge2WiSNkVbkCUi9W2C6SWGY1X1WQVjF0MYSRN",
+	"Vl0l8HYREzHiLSRf0eBLdB4SZSGggQiN7yEtQiBQWoIy/V19VioIwKdmJGFIKz/aQ1eRKKGOvhOt0J4x",
+	"aA7GQJD+HkHLJFUW5UPk4khOACK2nFRV0RQgeSbaXbGTf9LpFuVhRA3SMMwYslb2uyqhIF9mpIUtRrnl",
+	"jiops0d65QuprUFTQHu58jTAQGs6mFBwWnYz2UzG06YNbTOvZcVWqd61bXbnJa2L90kPSYLP6VZC5T05",
+	"MFuHgwlURA1qqCLUTuk7EB+OV/a2S7Eu7SifQZkMlFncOAVlZ9DQcBND/0caddEqiGAfOBFa4Ufxby6q",
+	"EuJVJtdodC9L5Wu3+B/1yN5Cw2VRQhxV4Cz41vXCz5WFyE+Khyv8eAqoxBafDCp18IK7UMTwLms5rzxf",
+	"W7oJPWXFzxrWS/YjQ4YWKKKg6gWiTnMWKCrjHlSz1HWII2i5uV3uZO9L6VHrok3kkRh58S7eRIZwB2Mg",
+	"Hrx8bPD311P2mXQQgsKc9z0qh4zmaISr2MgY0MhxJsRFsYO5qTmS/dD/sLHtwUQ8/0HG/bUAJRs4W5/g",
+	"6PdBlMoilifK8cA9SKggyUIEiXEQafUp+Ccj3x4Nbbdv9QdTzxqPBkNr5vtDyxv3x/Z0PB6PhrN6a/rI",
+	"aGzuCq6z+L3DxVlwyyW0s+h/zgIXOtThFF6FB8hYAWV4iMhjYqnCINJ/IAyf6a8i5dB6WIGMw3V9C1aL",
+	"w87Hz9UuaDiLsf0Eh6EysPmsONznKH0lKZji9UDrlS+UPLqEeKhv99DbkGBGoJ89dhO049cYzNwBS2Iw",
+	"gn/+3MaJaXZcH259EqGPSNvJbtoNUJA6j55AQwKws0r1R9umSioRp0FtVCL+viDBXPoBL4DShQw+cNAq",
+	"MFd5uLALqg/H9LIPtAKO/3iF4ps2L8NwjfjIxLPdgT+eWkPXJtYIzwfW3LOxZbsDPCNjZ+oP2xiVb4zY",
+	"8lVNyQDSU1/UQk/ZfbcUF02DFfeu1Kr2qPIK2Y1r6uf9OjfOpNB8+9ctb2I03TVn4A+wjcfW0B3ZIgho",
+	"jod9qz91Z2Tg2+4Mj9retfxefRMX7f2r2tzdqptWwPXyNaPrVuyQrqFUfcYNlU/c1PCQgsomW3eBnc50",
+	"I00Q/MkIv+2bSdeN+OAQ9/2pZ8+smTtxrJFve5bj9F1r7MxcG8+9CRkNWt1NA6585dtJ1wdzwRstY6d4",
+	"KZuzPriRTThfadD/YMZXYcmjaE230AsLUd9HQcQSgiGQkS03CUTrBwmSurdpOT6N3T3d4/8Qt3s/2x0P",
+	"8dwdTInV98ZDa4SHxJp5w5k1wUN36E7xyO/PW17tb4rrwr1+Gqa7WXs4IRc08oM71c2/8oJfSIcYRowA",
+	"BnZBt4R6D1CmmUrLehodD88505W/9NBVgkT5M+F2jOgWzNA4kWUjwEIT99CNmEG4KD5EInoiQbJOqsiF",
+	"xwHY+5WHB2zeJHoIYhqtSJR0VbC3dAEIe6fRqWbahhY55XI78lnb/DBMcfwr/NiTNuCaQhxHFqiOyBYJ",
+	"45IO06Cqa6d6tXrWFX58SaK7ZNlZjOz5uNs2UVtl+mcFo/iU0t8kHvm0yveWZVucPFlQFeM7nlYJHHJ1",
+	"HMoHLBTumIsTcgcV+vXiGpJYSMNgpy9aEeQcEZRp5eJThi9C3MHpwy9CF+x3MVU+Ts19l1YbLlQGboKx",
+	"zKVr7USyvl+vRbuF1KTJca2FjfBd+QLuS+sWPFDkX0Ji8PYExPZCuuS1K53lAAuK1DoEWCBGdV/RGokK",
+	"78CzBBIBv9KlHs0IG3qB9pCS38V1gxeDBIgmpCbgkJrksr2AHt/fWesi7Nt46JOpNXVGU2s8x741mzkD",
+	"azwbYd+Zef2+O/kWVKEmDaIvs2LBL7JiwdlaXzSrINyc5p+IWFU3IdYpV12r4jadikfewOm7Y2LZE29q",
+	"jTxvZM3d/sCySd+ZuLY7cOZY61Tcd208xVNiDX3bsUZDPLZmjjO0xgMywgNiEw+I4zfZqVg78DatitvS",
+	"y2osbdSq+NTEU1wDrWS2kTo100z3E9W7GHttQspEJqAM1dX4Z7XViIsmOILquQr4rpBm/UQGW8DDIq+V",
+	"BXbP4S2MfByEm5hk5dtlpie6oxyGiFP4GAh0RUGHyrX+GfTViv/w85R7iRJ6BhWnEndZiP96lr0vlZe0",
+	"8upjglZBRGMjQ/NmxJ36Y2K546FjjUeea80dPLGGw9ls4rvDqesM9pYylQN/Axzum7YLyFNsZPgjU7fv",
+	"2HhkDfyJZ42c0dCa4fHQmnpz0ndtf4wnw04bymu+jF/VRiCBOqkTLF8g5/dOWuyts/jlIz9yBzOuQ4g/",
+	"ZFEe+POjaMqmiNImDjuLznM4dglUybKglys3X16ZTaYE346hoYmBJIhMZr2ejSS+TEjFWWqzHK2icMw/",
+	"hBy9XpOIeAu0XVLkBR6EHXShiAz8Y7uEwr5yKEB302C3S5LlhWjF2rtatfZsmJKtpwI6Ge0F0VjAu7Ih",
+	"stqFBmAoCqGEFXJ2eg0+AGWTIHwnYmHkUGklJBMUVNYKjMlCKfyiF2QQizL4MKrWklIOmmnhxr1KjTtS",
+	"KWPC7qS1HdPhk1paeai/8hsmQIgJ1ARIo0pLmedQD4jvpjZymgP6+ePn/y8AAP//",
 }
 
 // decodeSpec returns the embedded OpenAPI spec as raw JSON bytes,
