@@ -113,6 +113,9 @@ func TestStopStopsWhatIsStartedMeanwhile(t *testing.T) {
 	if job = b.ended(job); job.Status != cks.JobSucceeded {
 		t.Errorf("status %d: %s", job.Status, job.ErrorText)
 	}
+	if n := b.calls("vm.stop", w[1].ID); n != 0 {
+		t.Errorf("what was Stopping is stopped %d times", n)
+	}
 	b.livedOn(cks.StopCluster)
 }
 
@@ -295,6 +298,26 @@ func TestStartDoesNotWaitForAVMThatIsStopped(t *testing.T) {
 	if job = b.ended(job); job.Status != cks.JobFailed || !strings.Contains(job.ErrorText, "VM "+w[1].Name+" is in Stopped state") {
 		t.Errorf("status %d: %s", job.Status, job.ErrorText)
 	}
+}
+
+// TestStartWaitsForVMsOnTheirWay: a VM that is Stopping or Migrating cannot be
+// started; the job looks again, and starts it when it is down.
+func TestStartWaitsForVMsOnTheirWay(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, storetest.Spec{State: cks.Stopped, Control: 1, Workers: 2}, 100)
+	b.stopped()
+	w := b.workers()
+	b.set(w[0], cks.VMStopping) // and stays so: no time is set for its end
+	b.set(w[1], cks.VMMigrating)
+	b.run()
+	job := b.ask(cks.StartCluster, cks.Args{})
+	b.until("the control node runs", func() bool { return b.vmStates()[0] == cks.VMRunning })
+	b.set(w[0], cks.VMStopped)
+	b.set(w[1], cks.VMRunning)
+	if job = b.ended(job); job.Status != cks.JobSucceeded || b.calls("vm.start", w[0].ID) != 1 || b.calls("vm.start", w[1].ID) != 0 {
+		t.Errorf("status %d: %s", job.Status, job.ErrorText)
+	}
+	b.livedOn(cks.StartCluster)
 }
 
 // TestDoomedVMIsNotStarted: what a failed scale-up could not destroy is no part
