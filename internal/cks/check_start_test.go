@@ -118,3 +118,16 @@ func TestUpgradeOrder(t *testing.T) {
 		t.Errorf("resumed: %q, want %q", got, want)
 	}
 }
+
+// A node is back when it is Ready and has been heard of; its name has no case.
+//
+// Keeps: §4/start-back.
+func TestNodeBackByName(t *testing.T) {
+	t.Parallel()
+	nodes := []Node{{Name: "a", Ready: NodeReady}, {Name: "b", Ready: NodeReady, Silent: true}, {Name: "c", Ready: NodeNotReady}, {Name: "d", Ready: NodeUnknown}}
+	for name, want := range map[string]bool{"a": true, "A": true, "b": false, "c": false, "d": false, "e": false} {
+		if NodeBackByName(nodes, name) != want {
+			t.Errorf("%s: %t", name, !want)
+		}
+	}
+}

@@ -66,6 +66,15 @@ func NodeReadyByName(nodes []Node, name string) bool {
 	return slices.ContainsFunc(nodes, func(n Node) bool { return strings.EqualFold(n.Name, name) && n.Ready == NodeReady })
 }
 
+// NodeBackByName reports whether the node of this name, in any case, is Ready,
+// and has said so since its VM was started: one that was stopped and started
+// within the grace period is Ready all the while.
+func NodeBackByName(nodes []Node, name string) bool {
+	return slices.ContainsFunc(nodes, func(n Node) bool {
+		return strings.EqualFold(n.Name, name) && n.Ready == NodeReady && !n.Silent
+	})
+}
+
 func hasName(names []string, name string) bool {
 	return slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name) })
 }

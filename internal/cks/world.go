@@ -46,6 +46,9 @@ type Node struct {
 	// Version is that of its kubelet, as it writes it: "v1.34.1". Empty when it
 	// is not known.
 	Version string `json:"version,omitempty"`
+	// Silent: nothing has been heard of its kubelet since its VM last started or
+	// stopped (its Lease tells), though Ready may be True for a while yet.
+	Silent bool `json:"silent,omitempty"`
 }
 
 // Fault is one order to the simulator (configureSimulator).

@@ -300,6 +300,32 @@ func TestStartDoesNotWaitForAVMThatIsStopped(t *testing.T) {
 	}
 }
 
+// TestStartIsNotFooledByAStaleReady: stopped and started again within the grace
+// period, a node is Ready all the while for Kubernetes; the start waits until
+// its kubelet has said so itself, and fails when it says otherwise.
+//
+// Keeps: §4/start-back.
+func TestStartIsNotFooledByAStaleReady(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, storetest.Spec{State: cks.Stopped, Control: 1, Workers: 2}, 1) // the grace period is 40 s
+	b.stopped()
+	w := b.workers()
+	b.fault(cks.Fault{Operation: "node.set", Value: "NotReady", VMID: w[0].ID}) // when it will be heard of
+	for _, v := range b.view().VMs {
+		b.set(v, cks.VMRunning) // it takes 2 s more until the kubelets are back
+	}
+	for _, v := range b.view().VMs {
+		if n, _ := b.node(v); n.Ready != cks.NodeReady {
+			t.Fatalf("%s is %s: nothing is proved", n.Name, n.Ready)
+		}
+	}
+	job := b.alone(b.askWithin(4*time.Second, cks.StartCluster, cks.Args{}))
+	if job.Status != cks.JobFailed || !strings.HasSuffix(job.ErrorText, "nodes never became ready: "+w[0].NodeName()) {
+		t.Errorf("status %d: %s", job.Status, job.ErrorText)
+	}
+	b.fault(cks.Fault{Operation: "node.set", Value: "Ready", VMID: w[0].ID})
+}
+
 // TestStartWaitsForVMsOnTheirWay: a VM that is Stopping or Migrating cannot be
 // started; the job looks again, and starts it when it is down.
 func TestStartWaitsForVMsOnTheirWay(t *testing.T) {
@@ -420,5 +446,42 @@ func TestCancelOfALife(t *testing.T) {
 				b.consistent()
 			})
 		}
+	}
+}
+
+// Starts, stops and upgrades tell what they wait for.
+//
+// Keeps: ours/progress-message.
+func TestLivesTellTheirProgress(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Etcd: 1, Workers: 2}, 100)
+	w := b.workers()
+	says := func(job cks.Job, want string) {
+		t.Helper()
+		b.until(want, func() bool { _, message := b.progress(job); return message == want })
+	}
+	b.run()
+	b.fault(cks.Fault{Operation: "node.upgrade", Value: "delay:1s", VMID: w[0].ID})
+	b.cfg.CallTimeout = 20 * time.Second
+	upgrade := b.ask(cks.UpgradeCluster, b.newer())
+	says(upgrade, "1 of 3 nodes are upgraded; upgrading "+w[0].NodeName())
+	b.ended(upgrade)
+
+	b.set(w[1], cks.VMStopping) // and stays so: no time is set for its end
+	b.inState(cks.Alert)
+	stop := b.ask(cks.StopCluster, cks.Args{})
+	says(stop, "3 of 4 VMs are down; waiting for "+w[1].Name)
+	b.set(w[1], cks.VMStopped)
+	b.ended(stop)
+
+	b.set(w[1], cks.VMStarting)
+	b.fault(cks.Fault{Operation: "node.set", Value: "NotReady", VMID: w[0].ID})
+	start := b.ask(cks.StartCluster, cks.Args{})
+	says(start, "3 of 4 VMs are running; waiting for "+w[1].Name)
+	b.set(w[1], cks.VMRunning)
+	says(start, "2 of 3 nodes are Ready; waiting for "+w[0].NodeName())
+	b.fault(cks.Fault{Operation: "node.set", Value: "Ready", VMID: w[0].ID})
+	if start = b.ended(start); start.Status != cks.JobSucceeded {
+		t.Error(start.ErrorText)
 	}
 }

@@ -43,10 +43,12 @@ func (r *run) startAllVMs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.say("%d of %d VMs are running; waiting for %s", len(members(view.VMs))-len(waiting), len(members(view.VMs)), strings.Join(hosts(waiting), ", "))
 	return r.waitOr(r.cfg.ReadyPoll, cks.Errorf(cks.Failed, "%s: not running in time", what(waiting[0])))
 }
 
-// waitAllNodes waits until every node is Ready by name. A VM that is down is
+// waitAllNodes waits until every node is back by name: Kubernetes still reports
+// one as Ready whose VM was stopped a moment ago, and started again. A VM that is down is
 // not waited for: whoever stopped it does not want it to run.
 func (r *run) waitAllNodes(ctx context.Context) error {
 	view, found, err := r.look(ctx)
@@ -63,10 +65,11 @@ func (r *run) waitAllNodes(ctx context.Context) error {
 	if err != nil {
 		return r.lookAgain(ctx, err)
 	}
-	missing := slices.DeleteFunc(names(vms), func(name string) bool { return cks.NodeReadyByName(nodes, name) })
+	missing := slices.DeleteFunc(names(vms), func(name string) bool { return cks.NodeBackByName(nodes, name) })
 	if len(missing) == 0 {
 		return nil
 	}
+	r.say("%d of %d nodes are Ready; waiting for %s", len(names(vms))-len(missing), len(names(vms)), strings.Join(missing, ", "))
 	return r.waitOr(r.cfg.ReadyPoll, cks.Errorf(cks.Failed, "Failed to start Kubernetes cluster : %s, nodes never became ready: %s",
 		view.Cluster.Name, strings.Join(missing, ", ")))
 }
@@ -94,6 +97,7 @@ func (r *run) stopAllVMs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.say("%d of %d VMs are down; waiting for %s", len(view.VMs)-len(up), len(view.VMs), strings.Join(hosts(up), ", "))
 	return r.waitOr(r.cfg.ReadyPoll, cks.Errorf(cks.Failed, "%s, these are not down in time: %s", what, strings.Join(hosts(up), ", ")))
 }
 

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"ckscale/internal/cks"
@@ -27,4 +28,14 @@ func (r *run) sayRemoving(vms []cks.VM, v cks.VM) {
 		all = r.job.Notes.Before - r.job.Args.Size
 	}
 	r.say("%d of %d nodes are removed; removing %s", max(all-len(leaving(vms)), 0), all, v.Name)
+}
+
+// sayUpgrading tells which of the cluster's nodes is upgraded now, and how many
+// have been.
+func (r *run) sayUpgrading(vms []cks.VM) {
+	all := len(cks.UpgradeOrder(vms, "")) // whatever version they have
+	todo := cks.UpgradeOrder(vms, r.job.Args.Version)
+	if now := slices.IndexFunc(todo, func(v cks.VM) bool { return v.ID == r.job.Notes.VMID }); now >= 0 {
+		r.say("%d of %d nodes are upgraded; upgrading %s", all-len(todo), all, todo[now].NodeName())
+	}
 }

@@ -92,6 +92,7 @@ func (r *run) upgradingNode(ctx context.Context) (n aNode, ok bool, err error) {
 		return n, false, err
 	}
 	n.name = view.Cluster.Name
+	r.sayUpgrading(view.VMs)
 	i := slices.IndexFunc(view.VMs, func(v cks.VM) bool { return v.ID == r.job.Notes.VMID })
 	if i < 0 {
 		return n, false, cks.Errorf(cks.Failed, "Failed to upgrade Kubernetes cluster : %s, VM %s is gone", n.name, r.job.Notes.VMID)

@@ -200,7 +200,7 @@ func (c *cluster) machines() []cks.Machine {
 func (c *cluster) nodes() []cks.Node {
 	all := make([]cks.Node, len(c.Nodes))
 	for i, n := range c.Nodes {
-		all[i] = cks.Node{Name: n.Name, VMID: n.VMID, Ready: n.Ready, Pods: n.Pods, Version: n.Version}
+		all[i] = cks.Node{Name: n.Name, VMID: n.VMID, Ready: n.Ready, Pods: n.Pods, Version: n.Version, Silent: !n.SilentAt.IsZero()}
 	}
 	return all
 }

@@ -1,7 +1,9 @@
 package sim
 
 import (
+	"slices"
 	"testing"
+	"time"
 
 	"ckscale/internal/cks"
 )
@@ -100,4 +102,34 @@ func TestNewMachineHasItsVersion(t *testing.T) {
 	s.ok(s.c.start("n", s.now))
 	s.ok(s.c.attach("n", s.now))
 	s.at(30*sec).version("demo-node-n", "v1.34.1")
+}
+
+// A node whose VM was stopped and started again within the grace period is Ready
+// all the while; that its kubelet has not been heard of since shows.
+func TestSilentNodesShow(t *testing.T) {
+	s := tell(t)
+	silent := func() (names []string) {
+		for _, n := range s.c.nodes() {
+			if n.Silent {
+				names = append(names, n.Name+" "+string(n.Ready))
+			}
+		}
+		return names
+	}
+	if got := silent(); got != nil {
+		t.Errorf("silent: %q", got)
+	}
+	s.ok(s.c.stop("w1", true, s.now))
+	s.ok(s.c.start("w1", s.now))
+	for _, at := range []time.Duration{0, 8 * sec, 10*sec - 1} {
+		if got := s.at(at); !slices.Equal(silent(), []string{"demo-node-1 True"}) {
+			t.Errorf("%s: silent: %q", at, silent())
+		} else {
+			got.node("demo-node-1", cks.NodeReady)
+		}
+	}
+	s.at(10*sec).node("demo-node-1", cks.NodeReady)
+	if got := silent(); got != nil {
+		t.Errorf("silent: %q", got)
+	}
 }
