@@ -172,6 +172,14 @@ func TestExternalNodeLives(t *testing.T) {
 	if c.member(box)["manualupgrade"] != false {
 		t.Error("manualupgrade was kept")
 	}
+	c.do("stopKubernetesCluster", "id="+id) // it lives as the cluster does
+	if got := c.vm(box).text("state"); got != "Stopped" {
+		t.Errorf("the VM is %s", got)
+	}
+	c.do("startKubernetesCluster", "id="+id)
+	if c.ready(box) != "True" {
+		t.Error("the node has not come back")
+	}
 	c.whole()
 	c.do("deleteKubernetesCluster", "id="+id) // the VM is its owner's
 	c.do("stopVirtualMachine", "id="+box)

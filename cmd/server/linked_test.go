@@ -62,6 +62,10 @@ func TestExternallyManagedClusterAsCAPCDrivesIt(t *testing.T) {
 	}
 	c.refused("is not supported for an externally managed cluster (capc)", "scaleKubernetesCluster", "id="+id, "size=2")
 	c.refused("is not supported for an externally managed cluster (capc)", "scaleKubernetesCluster", "id="+id, "autoscalingenabled=true", "minsize=1", "maxsize=2")
+	for command, what := range map[string]string{"startKubernetesCluster": "Start", "stopKubernetesCluster": "Stop", "upgradeKubernetesCluster": "Upgrade"} {
+		c.refused(what+" kubernetes cluster is not supported for an externally managed cluster (capc)", command, "id="+id,
+			"kubernetesversionid="+c.cluster().text("kubernetesversionid"))
+	}
 	c.refused("is not supported for an externally managed cluster (capc)", "addNodesToKubernetesCluster", "id="+id, "nodeids="+worker)
 	c.refused("is part of another Kubernetes cluster", "addNodesToKubernetesCluster", "id="+c.id(), "nodeids="+worker)
 	c.do("stopVirtualMachine", "id="+worker) // the scanner leaves the cluster alone

@@ -7,16 +7,6 @@ import (
 	"strings"
 )
 
-// CheckManaged refuses a command, named by what it does ("Start kubernetes
-// cluster"), for a cluster that others manage: to us it is no more than a
-// record.
-func CheckManaged(c Cluster, command string) error {
-	if c.ExternalManaged {
-		return Errorf(Invalid, "%s is not supported for an externally managed cluster (%s)", command, c.Name)
-	}
-	return nil
-}
-
 // linking is a request to link VMs to a cluster that others manage, beside the
 // facts.
 type linking struct {

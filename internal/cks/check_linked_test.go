@@ -49,10 +49,6 @@ func TestCheckLink(t *testing.T) {
 	if err := CheckUnlink(outside); err != nil {
 		t.Error(err)
 	}
-	checkText(t, CheckManaged(outside, "Stop kubernetes cluster"), Invalid, "Stop kubernetes cluster is not supported for an externally managed cluster (outside)")
-	if err := CheckManaged(managed, "Stop kubernetes cluster"); err != nil {
-		t.Error(err)
-	}
 }
 
 // An externally managed cluster needs a name and a zone, and is a record of what

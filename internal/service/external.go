@@ -43,6 +43,7 @@ func (s *Service) nodesJob(ctx context.Context, caller cks.Account, command stri
 			return refuse(ctx, q, job, err)
 		}
 		job.Kind, job.Timeout, job.Notes.Wanted = kind, cmp.Or(timeout, job.Timeout), len(facts.NodeVMs)
+		job.Args.VMIDs = ids(facts.NodeVMs)
 		held, err := hold(ctx, q, c, job)
 		if err != nil {
 			return cks.Job{}, err
