@@ -55,7 +55,7 @@ func (s *Service) DeleteVersion(ctx context.Context, caller cks.Account, id, job
 			return unknown(err, "id", id)
 		}
 		record := s.jobFor(caller, "deleteKubernetesSupportedVersion", jobID, cks.Cluster{})
-		switch done, err := q.RemoveVersion(ctx, v.ID); {
+		switch done, err := q.RemoveVersion(ctx, v.ID, caller.ID); {
 		case err != nil:
 			return err
 		case done:

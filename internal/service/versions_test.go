@@ -58,9 +58,12 @@ func TestVersionsComeAndGo(t *testing.T) {
 	}
 	must(add())(t) // its name is free again
 
-	for kind, want := range map[cks.EventType]int{cks.EventVersionAdd: 2, cks.EventVersionUpdate: 2, cks.EventVersionDelete: 4} {
+	for kind, want := range map[cks.EventType]int{cks.EventVersionAdd: 2, cks.EventVersionUpdate: 2, cks.EventVersionDelete: 5} {
 		if events, total, err := s.Events(ctx, admin, cks.EventFilter{Type: string(kind)}); err != nil || total != want {
 			t.Errorf("%s: %+v, %v", kind, events, err)
+		}
+		if _, total, err := s.Events(ctx, admin, cks.EventFilter{Type: string(kind), Keyword: v.ID}); err != nil || total == 0 {
+			t.Errorf("%s: no event names the version: %v", kind, err)
 		}
 	}
 }
