@@ -63,32 +63,90 @@ func TestAddedNetworkStays(t *testing.T) {
 	wantCode(t, err, cks.Invalid)
 }
 
-// Only one transaction at a time puts a cluster into a network.
+// Only one transaction at a time puts a cluster into a network; the next one
+// sees what it did.
 func TestNetworkIsLockedForACluster(t *testing.T) {
 	t.Parallel()
 	st := storetest.New(t)
 	v := storetest.Fixture(t, st, storetest.Spec{Workers: 1})
 	n := must[cks.Network](t)(st.AddNetwork(t.Context(), cks.Network{Name: "lan", AccountID: v.Account.ID, ZoneID: v.Zone.ID}))
-	put := make([]bool, 4)
-	for _, err := range together(len(put), func(i int) error {
-		return st.InTx(t.Context(), func(q *store.Queries) error {
-			free, err := q.LockNetwork(t.Context(), n.ID)
-			if put[i] = err == nil && !free.InUse; !put[i] {
-				return err
-			}
-			c := v.Cluster
-			c.ID, c.NetworkID, c.IPAddressID = "", n.ID, ""
-			_, err = q.AddCluster(t.Context(), c)
-			return err
-		})
-	}) {
-		ok(t, err)
-	}
-	if n := read[int](t, st, `SELECT count(*) FROM clusters WHERE network_id = $1`, n.ID); n != 1 {
-		t.Errorf("%d clusters are in it: %v", n, put)
+	seen := make(chan cks.Network, 1)
+	ok(t, st.InTx(t.Context(), func(q *store.Queries) error {
+		free, err := q.LockNetwork(t.Context(), n.ID)
+		if err != nil || free.InUse {
+			t.Errorf("%+v, %v", free, err)
+		}
+		go lockNext(t, st, func(q *store.Queries) (cks.Network, error) { return q.LockNetwork(t.Context(), n.ID) }, seen)
+		waitBlocked(t, st, 1)
+		c := v.Cluster
+		c.ID, c.NetworkID, c.IPAddressID = "", n.ID, ""
+		_, err = q.AddCluster(t.Context(), c)
+		return err
+	}))
+	if next := <-seen; !next.InUse {
+		t.Errorf("the next one sees %+v", next)
 	}
 	_, err := st.LockNetwork(t.Context(), "9")
 	wantCode(t, err, cks.NotFound)
+}
+
+// lockNext does fn in a transaction of its own.
+func lockNext[T any](t *testing.T, st *store.Store, fn func(*store.Queries) (T, error), result chan<- T) {
+	var v T
+	err := st.InTx(t.Context(), func(q *store.Queries) (err error) {
+		v, err = fn(q)
+		return err
+	})
+	if err != nil && cks.CodeOf(err) != cks.NotFound {
+		t.Error(err)
+	}
+	result <- v
+}
+
+// A version is not removed while it is given to a cluster, nor given while it is
+// removed: the second of the two waits, and sees what the first has done. One
+// whose clusters are gone can be removed.
+//
+// Keeps: clients/versions.
+func TestVersionIsLockedForACluster(t *testing.T) {
+	t.Parallel()
+	st := storetest.New(t)
+	ctx := t.Context()
+	v := storetest.Fixture(t, st, storetest.Spec{Workers: 1})
+	k := must[cks.KubernetesVersion](t)(st.AddVersion(ctx, cks.KubernetesVersion{Name: "v1.35.0", Version: "1.35.0", MinCores: 2, MinMemoryMB: 2048}))
+	remove := func(q *store.Queries) (bool, error) { return q.RemoveVersion(ctx, k.ID, v.Account.ID) }
+	removed := make(chan bool, 1)
+	c := v.Cluster
+	ok(t, st.InTx(ctx, func(q *store.Queries) error {
+		if _, err := q.LockVersion(ctx, k.ID); err != nil {
+			return err
+		}
+		go lockNext(t, st, remove, removed)
+		waitBlocked(t, st, 1)
+		c.ID, c.NetworkID, c.IPAddressID, c.VersionID = "", "", "", k.ID
+		added, err := q.AddCluster(ctx, c)
+		c = added
+		return err
+	}))
+	if <-removed {
+		t.Error("removed under a new cluster")
+	}
+	sql(t, st, `UPDATE clusters SET state = 'Destroyed', removed = now() WHERE id = $1`, c.ID)
+	given := make(chan cks.KubernetesVersion, 1)
+	ok(t, st.InTx(ctx, func(q *store.Queries) error {
+		if done, err := remove(q); err != nil || !done {
+			t.Errorf("not removed though its cluster is gone: %v", err)
+		}
+		go lockNext(t, st, func(q *store.Queries) (cks.KubernetesVersion, error) { return q.LockVersion(ctx, k.ID) }, given)
+		waitBlocked(t, st, 1)
+		return nil
+	}))
+	if got := <-given; got.ID != "" {
+		t.Errorf("given after it was removed: %+v", got)
+	}
+	if done := must[bool](t)(remove(st.Queries)); done {
+		t.Error("removed twice")
+	}
 }
 
 // Filters combine, and count follows.
