@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"ckscale/internal/cks"
 	"ckscale/internal/store/storetest"
@@ -17,16 +18,19 @@ func (b *bench) progress(job cks.Job) (steps []cks.JobStep, message string) {
 	return job.Progress(Steps(job.Kind), UndoSteps(job.Kind))
 }
 
-// inOrder checks that the steps that have ended followed each other.
+// inOrder checks that each of the steps that have ended began when the one
+// before it had ended.
 func (b *bench) inOrder(steps []cks.JobStep) {
 	b.Helper()
-	for i, s := range steps {
+	var last time.Time
+	for _, s := range steps {
 		if s.State != cks.StepDone && s.State != cks.StepFailed {
 			continue
 		}
-		if s.Started.IsZero() || s.Ended.Before(s.Started) || i > 0 && s.Started.Before(steps[i-1].Ended) {
-			b.Errorf("%s from %s to %s", s.Name, s.Started, s.Ended)
+		if s.Started.IsZero() || s.Ended.Before(s.Started) || !last.IsZero() && !s.Started.Equal(last) {
+			b.Errorf("%s from %s to %s, after %s", s.Name, s.Started, s.Ended, last)
 		}
+		last = s.Ended
 	}
 }
 
@@ -72,7 +76,9 @@ func TestScaleUpTellsItsProgress(t *testing.T) {
 			t.Errorf("%q lacks %s", message, v.NodeName())
 		}
 	}
+	b.fault(cks.Fault{Operation: "iso.detach", Value: "delay:500ms"})
 	b.fault(cks.Fault{Operation: "node.join", Value: "clear"})
+	b.until("it waits for nothing any more", func() bool { _, message = b.progress(job); return message == "step 7 of 7: detach-iso" })
 	b.ended(job)
 	steps, message = b.progress(job)
 	if got := stepList(steps); message != "" || strings.Count(got, "=done") != len(steps) {
@@ -123,7 +129,10 @@ func TestDrainIsTold(t *testing.T) {
 	job := b.ask(cks.RemoveNodes, cks.Args{VMIDs: []string{w[1].ID, w[2].ID}})
 	b.run()
 	want := "1 of 2 nodes are removed; removing " + w[1].Name
-	b.until(want, func() bool { _, message := b.progress(job); return message == want })
+	b.until(want, func() bool {
+		steps, message := b.progress(job)
+		return message == want && steps[3].Name == "drain" && steps[3].State == cks.StepCurrent
+	})
 	b.ended(job)
 }
 
@@ -143,6 +152,7 @@ func TestFailureShowsItsStep(t *testing.T) {
 		"wait-ready-count=skipped wait-new-nodes=skipped detach-iso=skipped keep-ready-drop-others=done" {
 		t.Errorf("%q %s", message, got)
 	}
+	b.inOrder(steps)
 	b.fault(cks.Fault{Operation: "iso.attach", Value: "clear"})
 	b.inState(cks.Running)
 	b.fault(cks.Fault{Operation: "capacity", Value: "0"})
