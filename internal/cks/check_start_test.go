@@ -99,7 +99,7 @@ func TestHeldClustersAreLeftToTheirJob(t *testing.T) {
 // Keeps: §8.2/manual-upgrade, §8.2/upgrade-external, #14611/upgrade.
 func TestUpgradeOrder(t *testing.T) {
 	t.Parallel()
-	f := newFacts(nodesOf(3, 2, 3, 2), onVM("w2", func(v *VM) { v.Manual = true }), onVM("w3", func(v *VM) { v.Phase = Doomed }))
+	f := newFacts(nodesOf(3, 2, 3, 2), onVM("ext2", func(v *VM) { v.Manual = true }), onVM("w3", func(v *VM) { v.Phase = Doomed }))
 	order := func(edits ...edit) (ids []string) {
 		with(edits...)(&f)
 		before := slices.Clone(f.View.VMs)
@@ -110,11 +110,11 @@ func TestUpgradeOrder(t *testing.T) {
 		f.View.VMs = before
 		return ids
 	}
-	if got, want := order(), []string{"ctl1", "ctl2", "ctl3", "w1"}; !slices.Equal(got, want) {
+	if got, want := order(), []string{"ctl1", "ctl2", "ctl3", "w1", "w2", "ext1"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	at := func(version string) func(*VM) { return func(v *VM) { v.NodeVersion = version } }
-	if got, want := order(onVM("ctl1", at("v1.34.1")), onVM("ctl2", at("1.34.1")), onVM("ctl3", at("v1.34.10"))), []string{"ctl3", "w1"}; !slices.Equal(got, want) {
+	if got, want := order(onVM("ctl1", at("v1.34.1")), onVM("ctl2", at("1.34.1")), onVM("ctl3", at("v1.34.10"))), []string{"ctl3", "w1", "w2", "ext1"}; !slices.Equal(got, want) {
 		t.Errorf("resumed: %q, want %q", got, want)
 	}
 }

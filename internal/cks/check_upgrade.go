@@ -59,14 +59,14 @@ func (u upgrading) checkVersion() error {
 	return nil
 }
 
-// checkOfferings wants every node that is to be upgraded, and those to come, to
-// be large enough for the version. CloudStack looks at the default offering
-// only.
+// checkOfferings wants every node of the cluster's own that is to be upgraded, and
+// those to come, to be large enough for the version. CloudStack looks at the
+// default offering only.
 func (u upgrading) checkOfferings() error {
 	c := u.View.Cluster
 	used := []string{c.OfferingFor(Control), c.OfferingFor(Worker)}
 	for _, v := range u.View.VMs {
-		if v.Upgradable() {
+		if v.Upgradable() && !v.External {
 			used = append(used, v.OfferingID)
 		}
 	}

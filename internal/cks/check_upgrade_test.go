@@ -60,7 +60,9 @@ func TestUpgradeRefusals(t *testing.T) {
 		"a failed one goes on":     {upgradeFacts("1.34.1", at("ctl1", "v1.34.1")), nil, ""},
 		"a failed one does not go back": {upgradeFacts("1.33.2", at("ctl1", "v1.34.1")), nil,
 			"Kubernetes clusters can not be downgraded, node demo-ctl1 has version: 1.34.1, upgrade version: 1.33.2"},
-		"an external node is ahead": {upgradeFacts("1.33.2", nodesOf(1, 0, 1, 1), at("ext1", "1.34.1")), nil, ""},
+		"an external node is ahead": {upgradeFacts("1.33.2", nodesOf(1, 0, 1, 1), at("ext1", "1.34.1")), nil,
+			"Kubernetes clusters can not be downgraded, node demo-ext1 has version: 1.34.1, upgrade version: 1.33.2"},
+		"one that its owner upgrades is ahead": {upgradeFacts("1.33.2", nodesOf(1, 0, 1, 1), at("ext1", "1.34.1"), onVM("ext1", func(v *VM) { v.Manual = true })), nil, ""},
 	} {
 		if c.edit != nil {
 			c.edit(&c.facts)

@@ -205,8 +205,9 @@ func (v VM) Changing() bool { return (v.AccountID != "" || v.External) && v.Phas
 func (v VM) OwnWorker() bool { return v.Role == Worker && !v.External }
 
 // Upgradable reports whether an upgrade of the cluster acts on this VM: the
-// binaries ISO has nothing for etcd nodes, and external ones are their owner's.
-func (v VM) Upgradable() bool { return v.Role != Etcd && !v.External && !v.Manual }
+// binaries ISO has nothing for etcd nodes, and some external nodes are upgraded
+// by their owner (cks.md §8.2).
+func (v VM) Upgradable() bool { return v.Role != Etcd && !v.Manual }
 
 // HasVersion reports whether the VM's node is recorded at this Kubernetes
 // version.

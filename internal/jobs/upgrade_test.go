@@ -86,15 +86,15 @@ func (w *upgradeWatch) Upgrade(ctx context.Context, clusterID, name, version str
 }
 
 // TestControlNodesAreUpgradedFirst: then the workers, each the oldest first, and
-// one at a time; etcd nodes, external ones and those that their owner upgrades
-// keep their versions, and are neither drained nor given an ISO.
+// one at a time, external ones too; etcd nodes and those that their owner
+// upgrades keep their versions, and are neither drained nor given an ISO.
 //
 // Keeps: §4/upgrade, §8.2/manual-upgrade, §8.2/upgrade-external, §2.7/after-upgrade.
 func TestControlNodesAreUpgradedFirst(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 3, Etcd: 1, Workers: 2, External: 1}, 100)
 	view := b.view()
-	manual, err := b.st.AddVM(b.ctx, cks.VM{ClusterID: b.id, Name: "manual", Role: cks.Worker, Manual: true,
+	manual, err := b.st.AddVM(b.ctx, cks.VM{ClusterID: b.id, Name: "manual", Role: cks.Worker, External: true, Manual: true,
 		OfferingID: view.Cluster.DefaultOffering, State: cks.VMRunning, NodeVersion: view.Version.Version})
 	b.must(err)
 	b.must(b.st.RecordSize(b.ctx, view.Cluster, 4))
@@ -112,7 +112,7 @@ func TestControlNodesAreUpgradedFirst(t *testing.T) {
 			t.Errorf("%s was touched", v.Name)
 		}
 	}
-	if !slices.Equal(world.names, want) || len(want) != 5 {
+	if !slices.Equal(world.names, want) || len(want) != 6 {
 		t.Errorf("upgraded %q, want %q", world.names, want)
 	}
 	b.upgraded()

@@ -80,7 +80,7 @@ func TestManualUpgradeIsKept(t *testing.T) {
 	for name, manual := range map[string]bool{"by-hand": true, "by-us": false} {
 		vm := must[cks.VM](t)(st.AddVM(t.Context(), cks.VM{ClusterID: v.Cluster.ID, Name: name, Role: cks.Worker, External: true, Manual: manual,
 			OfferingID: v.Cluster.DefaultOffering, State: cks.VMRunning}))
-		if vm.Manual != manual || vm.Upgradable() {
+		if vm.Manual != manual || vm.Upgradable() == manual {
 			t.Errorf("%s: %+v", name, vm)
 		}
 	}
