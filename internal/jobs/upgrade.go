@@ -65,6 +65,7 @@ func (r *run) nextUpgrade(ctx context.Context) error {
 			view.Cluster.Name, todo[0].NodeName())
 	}
 	r.job.Notes.VMID = todo[0].ID
+	r.sayUpgrading(view.VMs) // while the node is drained
 	return nil
 }
 
