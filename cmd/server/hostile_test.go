@@ -323,8 +323,8 @@ func (l *lab) everyCommand(db *pgx.Conn) map[string][]string {
 		"id": l.id(), "jobid": id("jobs"), "name": "vm.start", "value": "clear", "zoneid": id("zones"), "description": "x", "size": "2",
 		"kubernetesversionid": id("kubernetes_versions"), "serviceofferingid": id("service_offerings"),
 		"semanticversion": "1.35.0", "mincpunumber": "2", "minmemory": "2048", "url": "https://example.test/iso", "state": "Enabled",
-		"templatefilter": "featured",
-		"username":       "nobody", "password": "nothing",
+		"templatefilter": "featured", "templateid": id("templates"), "nodeids": l.workers()[0], "virtualmachineids": l.workers()[0],
+		"username": "nobody", "password": "nothing",
 	}
 	commands := map[string][]string{}
 	for _, a := range l.call("listApis").list("api") {

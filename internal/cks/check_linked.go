@@ -80,8 +80,11 @@ func CheckCreateLinked(f CreateFacts, req CreateRequest) (Cluster, error) {
 	}
 	cluster := Cluster{
 		Name: req.Name, Description: req.Description, State: Running, ExternalManaged: true,
-		ZoneID: f.Zone.ID, NetworkID: req.NetworkID, IPAddress: req.Endpoint,
+		ZoneID: f.Zone.ID, IPAddress: req.Endpoint,
 		Size: int(c.workers), ControlNodes: int(c.control), EtcdNodes: int(c.etcd), Keypair: req.Keypair,
+	}
+	if f.Network != nil {
+		cluster.NetworkID, cluster.NetworkName = f.Network.ID, f.Network.Name
 	}
 	if f.Version != nil {
 		cluster.VersionID = f.Version.ID

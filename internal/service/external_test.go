@@ -66,7 +66,7 @@ func TestDeployVM(t *testing.T) {
 	s := newScene(t, running(1))
 	jobID := uuid.NewString()
 	req := s.request("box")
-	req.JobID, req.DisplayName, req.Keypair, req.NetworkIDs = jobID, "my box", "k", []string{strings.ToUpper(s.view.Cluster.NetworkID), uuid.NewString()}
+	req.JobID, req.DisplayName, req.Keypair, req.NetworkIDs = jobID, "my box", "k", []string{strings.ToUpper(s.view.Cluster.NetworkID), number64(s.lan().Seq)}
 	id, job, err := s.DeployVM(t.Context(), s.owner, req)
 	must(id, err)(t)
 	view := must(s.st.VMView(t.Context(), id))(t)
@@ -80,13 +80,21 @@ func TestDeployVM(t *testing.T) {
 	if v := must(s.st.VMView(t.Context(), unnamed))(t); v.VM.Name != "VM-"+unnamed || v.NetworkName != s.owner.Name+"-network" || v.NetworkID == "" {
 		t.Errorf("VM %+v", v)
 	}
+	if _, total, err := s.Networks(t.Context(), s.owner, cks.NetworkFilter{Keyword: s.owner.Name + "-network"}); err != nil || total != 1 {
+		t.Errorf("%d networks of the account, %v", total, err)
+	}
 	other := s.account("other", false)
+	theirs := s.request("theirs")
+	theirs.NetworkIDs = req.NetworkIDs
+	_, _, err = s.DeployVM(t.Context(), other, theirs)
+	coded(t, err, cks.Denied, denied)
 	must(first(s.DeployVM(t.Context(), other, s.request("BOX"))))(t) // another account's names are its own
 	for want, edit := range map[string]func(*cks.DeployRequest){
 		"There already exists a VM with the name: Box.":                            func(r *cks.DeployRequest) { r.Name = "Box" },
 		unknownText("zoneid", "x"):                                                 func(r *cks.DeployRequest) { r.ZoneID = "x" },
 		unknownText("serviceofferingid", "4711"):                                   func(r *cks.DeployRequest) { r.OfferingID = "4711" },
 		unknownText("templateid", "x"):                                             func(r *cks.DeployRequest) { r.TemplateID = "x" },
+		unknownText("networkids", jobID):                                           func(r *cks.DeployRequest) { r.NetworkIDs = []string{jobID} },
 		unknownText("networkids", "x"):                                             func(r *cks.DeployRequest) { r.NetworkIDs = []string{"x"} },
 		"UUID: x doesn't follow the UUID format":                                   func(r *cks.DeployRequest) { r.JobID = "x" },
 		"UUID: " + jobID + " already exists so can't create/update with custom id": func(r *cks.DeployRequest) { r.JobID = jobID },

@@ -78,7 +78,12 @@ func TestNetworkOfACreateIsChecked(t *testing.T) {
 	if err != nil || len(events) != 1 || events[0].Type != cks.EventClusterCreate || events[0].Level != cks.LevelError {
 		t.Errorf("events %+v, %v", events, err)
 	}
-	id, err := create(s.owner, number64(n.Seq), s.view.Zone.ID)
+	linked := cks.CreateRequest{Name: "linked", ZoneID: s.view.Zone.ID, NetworkID: number64(s.lan().Seq), Linked: true}
+	id, _, err := s.CreateCluster(t.Context(), s.owner, linked)
+	if c := must(s.st.View(t.Context(), id))(t).Cluster; err != nil || c.NetworkName != "lan" || !c.ExternalManaged {
+		t.Errorf("managed elsewhere: %v, %+v", err, c)
+	}
+	id, err = create(s.owner, number64(n.Seq), s.view.Zone.ID)
 	c := must(s.st.View(t.Context(), id))(t).Cluster
 	if err != nil || c.NetworkID != n.ID || c.NetworkName != "lan" {
 		t.Errorf("%v, %+v", err, c)

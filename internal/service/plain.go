@@ -24,10 +24,6 @@ func (s *Service) DeployVM(ctx context.Context, caller cks.Account, req cks.Depl
 		if err != nil {
 			return err
 		}
-		network, err := networkOf(owner, req.NetworkIDs)
-		if err != nil {
-			return err
-		}
 		facts, err := deployFacts(ctx, q, owner, req)
 		if err != nil {
 			return err
@@ -35,10 +31,14 @@ func (s *Service) DeployVM(ctx context.Context, caller cks.Account, req cks.Depl
 		if err := cks.CheckDeploy(facts, req); err != nil {
 			return &refusal{error: err}
 		}
+		network, err := networkOf(ctx, q, owner, facts.Zone, req.NetworkIDs)
+		if err != nil {
+			return err
+		}
 		err = q.AddPlainVM(ctx, store.NewPlainVM{
 			ID: id, AccountID: owner.ID, ZoneID: facts.Zone.ID, OfferingID: facts.Offering.ID, TemplateID: facts.Template.ID,
 			Name: cmp.Or(req.Name, cks.HostNameOf(id)), DisplayName: req.DisplayName, Keypair: req.Keypair,
-			NetworkID: network, NetworkName: owner.Name + "-network",
+			NetworkID: network.ID, NetworkName: network.Name,
 		})
 		if err != nil { // somebody else was faster with the name
 			return err
@@ -56,18 +56,27 @@ func (s *Service) DeployVM(ctx context.Context, caller cks.Account, req cks.Depl
 	return id, job, nil
 }
 
-// networkOf returns the first of the networks, in its canonical form. A VM that
-// names none is in a network of its account, whose id never changes.
-func networkOf(owner cks.Account, ids []string) (string, error) {
-	for _, id := range ids {
-		if _, err := uuid.Parse(id); err != nil {
-			return "", cks.UnknownEntity("networkids", id)
+// networkOf returns the first of the networks, which all have to be the owner's.
+// A VM that names none is in a network of its account, which is made for the
+// first one and whose id never changes.
+func networkOf(ctx context.Context, q *store.Queries, owner cks.Account, zone cks.Zone, refs []string) (first cks.Network, err error) {
+	if len(refs) == 0 {
+		id := uuid.NewSHA1(uuid.NameSpaceOID, []byte("network of account "+owner.ID)).String()
+		return q.EnsureNetwork(ctx, cks.Network{ID: id, Name: owner.Name + "-network", AccountID: owner.ID, ZoneID: zone.ID})
+	}
+	for i, ref := range refs {
+		n, err := q.Network(ctx, ref)
+		if err != nil {
+			return first, unknown(err, "networkids", ref)
+		}
+		if err := permit(owner, n.AccountID); err != nil {
+			return first, &refusal{error: err}
+		}
+		if i == 0 {
+			first = n
 		}
 	}
-	if len(ids) == 0 {
-		return uuid.NewSHA1(uuid.NameSpaceOID, []byte("network of account "+owner.ID)).String(), nil
-	}
-	return uuid.MustParse(ids[0]).String(), nil
+	return first, nil
 }
 
 // deployFacts gathers what req is judged by.

@@ -70,3 +70,14 @@ func (q *Queries) AddNetwork(ctx context.Context, n cks.Network) (cks.Network, e
 		RETURNING `+networkJSON, n.ID, n.Name, n.AccountID, n.ZoneID)
 	return added, refuse(err, "network %s cannot be added", n.Name)
 }
+
+// EnsureNetwork is AddNetwork unless there is a network with that id, which
+// stays as it is.
+func (q *Queries) EnsureNetwork(ctx context.Context, n cks.Network) (cks.Network, error) {
+	_, err := q.exec(ctx, `INSERT INTO networks (id, name, account_id, zone_id) VALUES ($1, $2, $3, $4) ON CONFLICT (id) DO NOTHING`,
+		n.ID, n.Name, n.AccountID, n.ZoneID)
+	if err != nil {
+		return n, refuse(err, "network %s cannot be added", n.Name)
+	}
+	return q.Network(ctx, n.ID)
+}

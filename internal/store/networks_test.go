@@ -59,6 +59,13 @@ func TestAddedNetworkStays(t *testing.T) {
 	}
 	sql(t, st, `UPDATE clusters SET state = 'Destroyed', removed = now() WHERE id = $1`, c.ID)
 	diff(t, n, network(t, st, n.ID))
+	same := n
+	same.Name = "other" // of one that is there already, nothing is changed
+	diff(t, n, must[cks.Network](t)(st.EnsureNetwork(t.Context(), same)))
+	same.ID = "7944a42f-fcf2-4f4e-932a-e7b59e0724b1"
+	if made := must[cks.Network](t)(st.EnsureNetwork(t.Context(), same)); made.ID != same.ID || made.Name != "other" || made.Made {
+		t.Errorf("network is %+v", made)
+	}
 	_, err := st.AddNetwork(t.Context(), cks.Network{Name: "", AccountID: v.Account.ID, ZoneID: v.Zone.ID})
 	wantCode(t, err, cks.Invalid)
 }

@@ -12,7 +12,7 @@ import (
 type NewPlainVM struct {
 	ID, AccountID, ZoneID, OfferingID, TemplateID string
 	Name, DisplayName, Keypair                    string
-	NetworkID, NetworkName                        string // the name counts where no cluster has that network
+	NetworkID, NetworkName                        string
 }
 
 // AddPlainVM records a VM that is to be made by the job that DeployBy names. It
@@ -21,8 +21,7 @@ func (q *Queries) AddPlainVM(ctx context.Context, vm NewPlainVM) error {
 	_, err := q.exec(ctx, `
 		INSERT INTO vms (id, name, host_name, display_name, keypair, role, offering_id, state, phase,
 			account_id, zone_id, template_id, network_id, network_name)
-		VALUES ($1, $1::uuid::text, $2, $3, $4, 'worker', $5, 'Starting', 'member', $6, $7, $8, $9,
-			coalesce((SELECT network_name FROM clusters WHERE network_id = $9 AND account_id = $6 ORDER BY seq LIMIT 1), $10))`,
+		VALUES ($1, $1::uuid::text, $2, $3, $4, 'worker', $5, 'Starting', 'member', $6, $7, $8, $9, $10)`,
 		vm.ID, vm.Name, vm.DisplayName, vm.Keypair, vm.OfferingID, vm.AccountID, vm.ZoneID, vm.TemplateID, vm.NetworkID, vm.NetworkName)
 	if sqlState(err) == "23505" {
 		return cks.Errorf(cks.Invalid, "There already exists a VM with the name: %s.", vm.Name)
