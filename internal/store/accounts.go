@@ -131,15 +131,19 @@ func (q *Queries) Usage(ctx context.Context, accountID string) (vms, cores int, 
 		memoryMB   int64
 	}
 	r, err := one(ctx, q, func(r *row) []any { return []any{&r.vms, &r.cores, &r.memoryMB} }, `
-		SELECT count(*), coalesce(sum(o.cores), 0), coalesce(sum(o.memory_mb), 0)
-		FROM (
-			SELECT offering_id FROM vms WHERE account_id = $1 AND removed IS NULL
-			UNION ALL
-			SELECT v.offering_id FROM clusters c JOIN vms v ON v.cluster_id = c.id
-			WHERE c.account_id = $1 AND c.removed IS NULL AND v.removed IS NULL AND v.account_id IS NULL) v
-		JOIN service_offerings o ON o.id = v.offering_id`, accountID)
+		SELECT used.vms, used.cores, used.memory FROM (SELECT $1::uuid AS id) a `+usedBy, accountID)
 	return r.vms, r.cores, r.memoryMB, err
 }
+
+// usedBy joins what the VMs of an account a add up to.
+const usedBy = `CROSS JOIN LATERAL (
+	SELECT count(*) AS vms, coalesce(sum(o.cores), 0) AS cores, coalesce(sum(o.memory_mb), 0) AS memory
+	FROM (
+		SELECT offering_id FROM vms WHERE account_id = a.id AND removed IS NULL
+		UNION ALL
+		SELECT v.offering_id FROM clusters c JOIN vms v ON v.cluster_id = c.id
+		WHERE c.account_id = a.id AND c.removed IS NULL AND v.removed IS NULL AND v.account_id IS NULL) v
+	JOIN service_offerings o ON o.id = v.offering_id) used`
 
 // refuse turns a broken constraint into cks.Invalid with a text; other errors
 // stay.

@@ -15,11 +15,8 @@ const noProject = `NOT EXISTS (SELECT FROM projects p WHERE p.account_id = a.id)
 var accountRows = source[cks.AccountEntry]{
 	from:  "accounts a JOIN domains d ON d.id = a.domain_id",
 	alias: "a",
-	joins: `CROSS JOIN LATERAL (
-		SELECT count(*) AS vms, coalesce(sum(o.cores), 0) AS cores, coalesce(sum(o.memory_mb), 0) AS memory
-		FROM clusters c JOIN vms v ON v.cluster_id = c.id JOIN service_offerings o ON o.id = v.offering_id
-		WHERE c.account_id = a.id AND c.removed IS NULL AND v.removed IS NULL) used`,
-	row: accountColumns + `, a.enabled, a.max_vms, a.max_cores, a.max_memory, used.vms, used.cores, used.memory, a.created`,
+	joins: usedBy,
+	row:   accountColumns + `, a.enabled, a.max_vms, a.max_cores, a.max_memory, used.vms, used.cores, used.memory, a.created`,
 	fields: func(e *cks.AccountEntry) []any {
 		return append(accountFields(&e.Account), &e.Enabled, &e.Limits.VMs, &e.Limits.Cores, &e.Limits.MemoryMB,
 			&e.Used.VMs, &e.Used.Cores, &e.Used.MemoryMB, &e.Created)
