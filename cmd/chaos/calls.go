@@ -59,11 +59,12 @@ func (e *evidence) clusterOf(vm string) string {
 	return ""
 }
 
-// by returns the execution that a call belongs to.
+// executionOf returns the execution that a call belongs to. Jobs of a VM do no
+// more than start and stop it; one may run beside a job of the VM's cluster.
 func (e *evidence) executionOf(c callRow, all []execution) (execution, bool) {
 	i := slices.IndexFunc(all, func(x execution) bool {
 		j := e.records[x.job]
-		return x.app == c.App && x.from <= c.Seq && c.Seq < x.to && (j.VM == "" || j.VM == c.VM)
+		return x.app == c.App && x.from <= c.Seq && c.Seq < x.to && (j.VM == "" || j.VM == c.VM && (c.Operation == "vm.start" || c.Operation == "vm.stop"))
 	})
 	if i < 0 {
 		return execution{}, false

@@ -143,6 +143,20 @@ func (e *evidence) change(job string, to func(*jobRecord)) {
 	e.records[job] = r
 }
 
+// Beside a job of a VM, a job of its cluster acts on the VM too: each call is
+// counted for the one that makes such calls.
+func TestCallsBelongToTheJobThatMakesThem(t *testing.T) {
+	t.Parallel()
+	e := sound()
+	e.records["start"] = jobRecord{ID: "start", VM: "w3", Kind: cks.StartVM}
+	all := []execution{{job: "start", app: "b", from: 1, to: 9}, {job: "grow", app: "b", from: 1, to: 9}}
+	for operation, want := range map[string]string{"vm.start": "start", "vm.stop": "start", "node.uncordon": "grow", "vm.create": "grow"} {
+		if x, ok := e.executionOf(callRow{Seq: 5, App: "b", Cluster: "k", Operation: operation, VM: "w3"}, all); !ok || x.job != want {
+			t.Errorf("%s is of job %q, want %s", operation, x.job, want)
+		}
+	}
+}
+
 // Each breach is told by its rule, and nothing is told of what is sound.
 func TestBreachesAreTold(t *testing.T) {
 	t.Parallel()

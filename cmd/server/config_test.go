@@ -28,7 +28,8 @@ func TestDefaultsWork(t *testing.T) {
 	}
 	want := config{
 		Addr: "127.0.0.1:8080", DataDir: got.DataDir, Demo: true, SimSpeed: 1,
-		ScanInterval: 30 * time.Second, ScaleTimeout: time.Hour, StartTimeout: time.Hour, UpgradeLimit: time.Hour, DrainTimeout: time.Minute,
+		ScanInterval: 30 * time.Second, ScaleTimeout: time.Hour, StartTimeout: time.Hour, UpgradeLimit: time.Hour,
+		AddTimeout: time.Hour, LeaveTimeout: 15 * time.Minute, DrainTimeout: time.Minute,
 		RetryWait: 30 * time.Second, MaxSize: 10, Lease: 10 * time.Second, Grace: 20 * time.Second, Workers: 64, LogLevel: slog.LevelInfo,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

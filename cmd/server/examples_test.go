@@ -113,6 +113,7 @@ func listedIDs(answers []any) (ids []string) {
 func TestExamplesAreOfTheDemo(t *testing.T) {
 	t.Parallel()
 	c := demo(t, nil)
+	c.simulate("node.join", "fail") // so that the job lasts until it is cancelled
 	all := c.examples()
 	order := map[string]int{"scaleKubernetesCluster": -1, "cancelAsyncJob": 1, "startVirtualMachine": 3, "destroyVirtualMachine": 4,
 		"deleteKubernetesSupportedVersion": 4, "deleteKubernetesCluster": 5, "logout": 6}

@@ -326,6 +326,7 @@ func (l *lab) everyCommand(db *pgx.Conn) map[string][]string {
 		"templatefilter": "featured", "templateid": id("templates"), "nodeids": l.workers()[0], "virtualmachineids": l.workers()[0],
 		"username": "nobody", "password": "nothing",
 	}
+	settings := map[string]string{"name": "cloud.kubernetes.cluster.max.size", "value": "10"}
 	commands := map[string][]string{}
 	for _, a := range l.call("listApis").list("api") {
 		name, params := a.text("name"), []string{}
@@ -333,6 +334,9 @@ func (l *lab) everyCommand(db *pgx.Conn) map[string][]string {
 			value := values[p.text("name")]
 			if strings.HasSuffix(name, "VirtualMachine") && p.text("name") == "id" {
 				value = l.workers()[0]
+			}
+			if own, ok := settings[p.text("name")]; ok && name == "updateConfiguration" {
+				value = own
 			}
 			if p["required"] == true {
 				if value == "" {

@@ -58,7 +58,7 @@ func TestFailureTellsWhetherAnythingChanged(t *testing.T) {
 func TestUndoStopsOnlyTheVMWhoseNodeWasDeleted(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 3}, 100)
-	b.cfg.DrainTimeout = 100 * time.Millisecond
+	b.cfg.DrainTimeout = time.Second
 	w := b.workers()
 	b.fault(cks.Fault{Operation: "node.forget", VMID: w[1].ID})
 	b.fault(cks.Fault{Operation: "node.drain", Value: "budget", VMID: w[2].ID})

@@ -167,7 +167,7 @@ func TestStopThatTakesTooLong(t *testing.T) {
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 2}, 100)
 	w := b.workers()
 	b.set(w[1], cks.VMStopping)
-	job := b.alone(b.askWithin(time.Second, cks.StopCluster, cks.Args{}))
+	job := b.alone(b.askWithin(4*time.Second, cks.StopCluster, cks.Args{}))
 	if want := "these are not down in time: " + w[1].Name; job.Status != cks.JobFailed || !strings.HasSuffix(job.ErrorText, want) {
 		t.Errorf("status %d: %s", job.Status, job.ErrorText)
 	}

@@ -231,8 +231,11 @@ func TestDrainTimesOut(t *testing.T) {
 		t.Errorf("absent: %v", err)
 	}
 	ended, cancel := context.WithCancel(ctx)
-	time.AfterFunc(20*time.Millisecond, cancel)
-	if err := w.Drain(ended, "k", "demo-node-1", patience); !errors.Is(err, context.Canceled) {
+	drained := make(chan error, 1)
+	go func() { drained <- w.Drain(ended, "k", "demo-node-1", patience) }()
+	until(ctx, t, "drain under way", func() bool { return calls(query(ctx, t, w, "k"), "node.drain") == 5 })
+	cancel()
+	if err := <-drained; !errors.Is(err, context.Canceled) {
 		t.Errorf("ended: %v", err)
 	}
 	s := query(ctx, t, w, "k")
