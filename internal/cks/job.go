@@ -88,6 +88,7 @@ type Notes struct {
 	Wanted int      `json:"wanted,omitempty"` // new nodes wanted
 	VMID   string   `json:"vmid,omitempty"`   // the worker that is being removed, the node that is being upgraded
 	Gone   bool     `json:"gone,omitempty"`   // its VM does not exist any more
+	Left   bool     `json:"left,omitempty"`   // its node could not be deleted after its VM
 }
 
 // Job is an async job.

@@ -334,9 +334,9 @@ func (s *sighting) observeVersions(ctx context.Context, nodes []cks.Node) error 
 	return nil
 }
 
-// sweep destroys what a job could not: VMs that are listed as doomed, and
-// machines whose row was removed while a call to make them was still under
-// way. One that stays does not keep it from the next.
+// sweep destroys what a job could not: VMs that are listed as doomed, machines
+// whose row was removed while a call to make them was still under way, and nodes
+// that were left. One that stays does not keep it from the next.
 func (s *Scanner) sweep(ctx context.Context, view cks.ClusterView, found machines) error {
 	var errs []error
 	listed := map[string]bool{}
@@ -361,6 +361,14 @@ func (s *Scanner) sweep(ctx context.Context, view cks.ClusterView, found machine
 		}
 		errs = append(errs, gone(err)) // one that has no row is not ours
 	}
+	left, err := s.store.LeftNodes(ctx, view.Cluster.ID)
+	errs = append(errs, err)
+	for _, v := range left {
+		if err = s.deleteNode(ctx, view.Cluster.ID, v.NodeName()); err == nil {
+			err = s.store.NodeDeleted(ctx, v.ID)
+		}
+		errs = append(errs, err)
+	}
 	return errors.Join(errs...)
 }
 
@@ -370,6 +378,12 @@ func (s *Scanner) destroy(ctx context.Context, clusterID, vmID, node string) err
 	if err := gone(s.vms.Destroy(ctx, clusterID, vmID)); err != nil {
 		return fmt.Errorf("destroy VM %s: %w", vmID, err)
 	}
+	return s.deleteNode(ctx, clusterID, node)
+}
+
+func (s *Scanner) deleteNode(ctx context.Context, clusterID, node string) error {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.CallTimeout)
+	defer cancel()
 	if err := gone(s.nodes.Delete(ctx, clusterID, node)); err != nil {
 		return fmt.Errorf("delete node %s: %w", node, err)
 	}

@@ -202,6 +202,7 @@ func (r *run) destroyVM(ctx context.Context) error {
 	if err = r.deleteNode(ctx); err != nil && r.canRetry(err) {
 		return err
 	}
+	r.job.Notes.Left = err != nil
 	return r.unlessStopped(ctx, err) // the VM is gone, whatever becomes of its node: so it is recorded (I3)
 }
 
@@ -210,7 +211,18 @@ func (r *run) recordRemoval(ctx context.Context, q *store.Queries) error {
 	if r.job.Notes.VMID == "" {
 		return nil
 	}
-	return q.NodeRemoved(ctx, r.job, r.job.Notes.VMID)
+	return r.removed(ctx, q, r.job.Notes.VMID, r.job.Notes.Left)
+}
+
+// removed counts a worker off, and leaves its node to the scanner if it could
+// not be deleted: one without a VM in the list stops the cluster-autoscaler
+// (clients.md §3).
+func (r *run) removed(ctx context.Context, q *store.Queries, vmID string, left bool) error {
+	err := q.NodeRemoved(ctx, r.job, vmID)
+	if err == nil && left {
+		err = q.LeaveNode(ctx, r.job, vmID)
+	}
+	return err
 }
 
 // moreToRemove reports whether workers are left to go.

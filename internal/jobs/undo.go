@@ -162,10 +162,11 @@ func (r *run) recordGone(ctx context.Context, v cks.VM) error {
 	err := r.call(ctx, "cannot delete node "+v.NodeName(), r.cfg.CallTimeout, func(ctx context.Context) error {
 		return gone(r.nodes.Delete(ctx, v.ClusterID, v.NodeName()))
 	})
+	left := err != nil
 	if err := r.unlessStopped(ctx, err); err != nil {
 		return err
 	}
-	return r.store.InTx(ctx, func(q *store.Queries) error { return q.NodeRemoved(ctx, r.job, v.ID) })
+	return r.store.InTx(ctx, func(q *store.Queries) error { return r.removed(ctx, q, v.ID, left) })
 }
 
 // dropAll destroys what a failed create made.

@@ -175,6 +175,26 @@ func (q *Queries) NodeRemoved(ctx context.Context, j cks.Job, vmID string) error
 	})
 }
 
+// LeaveNode records that the node of a VM of j's cluster, which is gone, could
+// not be deleted: the scanner sees to it. It fails with ErrNotHeld.
+func (q *Queries) LeaveNode(ctx context.Context, j cks.Job, vmID string) error {
+	return q.holding(ctx, j, func(q *Queries, _ cks.State) error {
+		_, err := q.exec(ctx, `UPDATE vms SET node_left = true WHERE id = $1 AND cluster_id = $2 AND removed IS NOT NULL`, vmID, j.ClusterID)
+		return err
+	})
+}
+
+// LeftNodes returns the VMs of the cluster whose nodes were left.
+func (q *Queries) LeftNodes(ctx context.Context, clusterID string) ([]cks.VM, error) {
+	return vmRows.where(ctx, q, "v.cluster_id = $1 AND v.node_left", clusterID)
+}
+
+// NodeDeleted records that a node that was left is gone.
+func (q *Queries) NodeDeleted(ctx context.Context, vmID string) error {
+	_, err := q.exec(ctx, `UPDATE vms SET node_left = false WHERE id = $1 AND node_left`, vmID)
+	return err
+}
+
 // SetOfferingOf records another offering of a VM of j's cluster. It fails with
 // ErrNotHeld, and with cks.NotFound when the cluster has no such VM.
 func (q *Queries) SetOfferingOf(ctx context.Context, j cks.Job, vmID, offeringID string) error {

@@ -39,6 +39,8 @@ func TestWritesTouchOnlyTheirOwnRows(t *testing.T) {
 		{"KeepNode", func() error { return st.KeepNode(ctx, j, own[1].ID) }},
 		{"NodeRemoved", func() error { return st.NodeRemoved(ctx, j, own[0].ID) }},
 		{"", func() error { went = gone(); return nil }},
+		{"LeaveNode", func() error { return st.LeaveNode(ctx, j, own[0].ID) }},
+		{"NodeDeleted", func() error { return st.NodeDeleted(ctx, own[0].ID) }},
 		{"SetOfferingOf", func() error { return st.SetOfferingOf(ctx, j, own[1].ID, medium.ID) }},
 		{"ObserveVM", func() error {
 			return st.ObserveVM(ctx, own[1].ID, cks.Machine{ID: own[1].ID, State: cks.VMUnknown, IPAddress: "10.9.9.9"}, later)

@@ -27,6 +27,8 @@ var released = map[string]string{
 	"0007_directory.down.sql":      "1b27a66f595e28b246bcccf74f6673c4f31ccf50ef0684ec7b9f95dd2da31862",
 	"0009_progress.up.sql":         "be09d7afbdb575e1e0a50db75331f4a4a10aa5d5235a1879bc34a89072f70fc3",
 	"0009_progress.down.sql":       "ff8a1f18fa8a0bf1c6cebff5371a593691ec28998cda885beb6427358b4e4490",
+	"0010_left_nodes.up.sql":       "2e82d496ee1c55e017dfd4852ab77ed180b62c852faf7c0700b233d36f74d16a",
+	"0010_left_nodes.down.sql":     "5e10783e6a827cb6a372094cbd1afd6c589fba677a784c537d49cbcfc7cbf698",
 	"0008_create.up.sql":           "620c8eeb1f917ce8f80c353e6aeb3eab3251fb8514d132139dbc445796baaa68",
 	"0008_create.down.sql":         "1cb4a5cd95debac91d2a1db84684f907d37ffc3ca1d4eed6b632f5b65a0584d7",
 	"0006_plain_vms.up.sql":        "e08a62a011238ebe527ca03979d1653717c0380ba90c985075ef561ad6430391",

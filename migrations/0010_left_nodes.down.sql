@@ -1,0 +1,2 @@
+DROP INDEX IF EXISTS vms_node_left;
+ALTER TABLE vms DROP COLUMN IF EXISTS node_left;
