@@ -63,7 +63,7 @@ func (s *Service) UpgradeCluster(ctx context.Context, caller cks.Account, req ck
 			return cks.Job{}, err
 		}
 		facts := cks.UpgradeFacts{View: view}
-		switch v, err := q.Version(ctx, req.Version); {
+		switch v, err := q.LockVersion(ctx, req.Version); {
 		case err == nil:
 			facts.To = &v
 		case cks.CodeOf(err) != cks.NotFound || !number(req.Version):

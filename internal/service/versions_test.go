@@ -98,3 +98,35 @@ func TestVersionIsNotDeletedUnderACluster(t *testing.T) {
 		}
 	}
 }
+
+// Of an upgrade to a version and its deletion, at once, one is refused: a version
+// that a cluster is being upgraded to is as good as the cluster's.
+//
+// Keeps: clients/versions.
+func TestVersionIsNotDeletedUnderAnUpgrade(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, running(1))
+	admin := s.account("root", true)
+	for range 10 {
+		v := s.version("1.34.1")
+		var wg sync.WaitGroup
+		var upgraded, deleted bool
+		wg.Go(func() {
+			job, err := s.UpgradeCluster(t.Context(), s.owner, cks.UpgradeRequest{Cluster: s.view.Cluster.ID, Version: v.ID})
+			upgraded = err == nil && job.Status == cks.JobPending
+		})
+		wg.Go(func() {
+			job, err := s.DeleteVersion(t.Context(), admin, v.ID, "")
+			deleted = err == nil && job.Status == cks.JobSucceeded
+		})
+		wg.Wait()
+		if upgraded == deleted {
+			t.Fatalf("upgraded %t, deleted %t", upgraded, deleted)
+		}
+		if upgraded {
+			s.refused(must(s.DeleteVersion(t.Context(), admin, v.ID, ""))(t),
+				"Unable to delete Kubernetes version ID: "+v.ID+". Existing clusters currently using the version.")
+			return
+		}
+	}
+}

@@ -52,8 +52,9 @@ func (q *Queries) versionChanged(ctx context.Context, command, id, accountID str
 	return q.addEvent(ctx, event{kind: a.Type, level: cks.LevelInfo, state: cks.Completed, text: a.Scheduled(id), caller: accountID})
 }
 
-// RemoveVersion removes, for an account, a version that no cluster has; done is
-// false when one has it, or the version is removed already. It is to be called
+// RemoveVersion removes, for an account, a version that no cluster has or is
+// being upgraded to; done is false when there is such a cluster, or the version
+// is removed already. It is to be called
 // in a transaction: nobody gets the version until that ends.
 func (q *Queries) RemoveVersion(ctx context.Context, id, accountID string) (done bool, err error) {
 	if _, err := q.exec(ctx, `SELECT FROM kubernetes_versions WHERE id = $1 FOR UPDATE`, id); err != nil {
@@ -61,7 +62,8 @@ func (q *Queries) RemoveVersion(ctx context.Context, id, accountID string) (done
 	}
 	n, err := q.exec(ctx, `
 		UPDATE kubernetes_versions SET removed = now()
-		WHERE id = $1 AND removed IS NULL AND NOT EXISTS (SELECT FROM clusters WHERE version_id = $1 AND removed IS NULL)`, id)
+		WHERE id = $1 AND removed IS NULL AND NOT EXISTS (SELECT FROM clusters WHERE version_id = $1 AND removed IS NULL)
+			AND NOT EXISTS (SELECT FROM jobs WHERE status = 0 AND args->>'versionid' = kubernetes_versions.id::text)`, id)
 	if err != nil || n == 0 {
 		return false, err
 	}
