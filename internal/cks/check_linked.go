@@ -57,6 +57,8 @@ func linkable(c Cluster, what string) error {
 		return Errorf(Invalid, "Invalid Kubernetes cluster ID specified")
 	case !c.ExternalManaged:
 		return Errorf(Invalid, "VM cannot be %s Kubernetes cluster", what)
+	case c.State.Busy():
+		return Errorf(Conflict, "Kubernetes cluster : %s is in %s state and its VMs can not be changed", c.Name, c.State)
 	}
 	return nil
 }

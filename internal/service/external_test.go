@@ -352,3 +352,28 @@ func TestLinkVMs(t *testing.T) {
 	s.refused(must(s.DeleteCluster(t.Context(), s.owner, id, ""))(t), "Invalid Kubernetes cluster ID")
 	coded(t, link(false, boxes[0].ID), cks.Invalid, "Invalid Kubernetes cluster ID specified")
 }
+
+// While a cluster is deleted together with its VMs, none is linked to it, which
+// would be lost, and none is unlinked, which may be gone already.
+//
+// Keeps: ours/linked-vms.
+func TestVMsOfAClusterThatIsDeletedStay(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, running(1))
+	id, _, err := s.CreateCluster(t.Context(), s.owner, cks.CreateRequest{Name: "capc", ZoneID: s.view.Zone.ID, Linked: true})
+	must(id, err)(t)
+	in, out := s.deployed(s.owner, "in"), s.deployed(s.owner, "out")
+	if err := s.LinkVMs(t.Context(), s.owner, cks.LinkRequest{Cluster: id, VMIDs: []string{in.ID}}); err != nil {
+		t.Fatal(err)
+	}
+	if job := must(s.DeleteClusterAndVMs(t.Context(), s.owner, id, ""))(t); job.Status != cks.JobPending {
+		t.Fatalf("job %+v", job)
+	}
+	const why = "Kubernetes cluster : capc is in Destroying state and its VMs can not be changed"
+	coded(t, s.LinkVMs(t.Context(), s.owner, cks.LinkRequest{Cluster: id, VMIDs: []string{out.ID}}), cks.Conflict, why)
+	_, err = s.UnlinkVMs(t.Context(), s.owner, cks.LinkRequest{Cluster: id, VMIDs: []string{in.ID}})
+	coded(t, err, cks.Conflict, why)
+	if s.vm(in.ID).ClusterID != id || s.vm(out.ID).ClusterID != "" {
+		t.Errorf("%+v\n%+v", s.vm(in.ID), s.vm(out.ID))
+	}
+}
