@@ -211,7 +211,7 @@ func (r *Runner) work(ctx context.Context, c claimedJob) error {
 			delete(r.leases, c.job.ID)
 		}
 	}()
-	cluster, err := r.clusterOf(ctx, c.job)
+	cluster, err := r.placeOf(ctx, c.job)
 	if err != nil {
 		return err
 	}

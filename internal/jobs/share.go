@@ -37,11 +37,12 @@ func (s *shares) give(cluster string) {
 	}
 }
 
-// clusterOf returns the cluster that j acts on: its own, or its VM's.
-func (r *Runner) clusterOf(ctx context.Context, j cks.Job) (string, error) {
+// placeOf returns the cluster that j acts on: its own, or its VM's. For a VM that
+// the cloud knows by itself it is the VM.
+func (r *Runner) placeOf(ctx context.Context, j cks.Job) (string, error) {
 	if j.VMID == "" {
 		return j.ClusterID, nil
 	}
 	vm, err := r.store.VMByRef(ctx, j.VMID)
-	return vm.ClusterID, err
+	return vm.Place, err
 }

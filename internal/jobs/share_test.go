@@ -127,3 +127,28 @@ func TestScansAtOnceAreBounded(t *testing.T) {
 		t.Errorf("%d at once", c.most)
 	}
 }
+
+// TestHangingVMsLeaveWorkersToOthers: VMs in no cluster do not wait for each
+// other, however many of them hang.
+func TestHangingVMsLeaveWorkersToOthers(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 1}, 100)
+	b.cfg.PerCluster, b.cfg.CallTimeout = 1, time.Minute
+	var boxes []cks.VM
+	for i := range 3 {
+		boxes = append(boxes, b.plain(fmt.Sprintf("box%d", i)))
+	}
+	cloud := &slow{VMs: b.world, goOn: make(chan struct{})}
+	var hanging []cks.Job
+	for _, v := range boxes {
+		hanging = append(hanging, b.askVM(cks.StopVM, v))
+	}
+	b.runOn(cloud, b.world)
+	b.until("all are under way", func() bool { return cloud.asked.Load() == 3 })
+	close(cloud.goOn)
+	for _, job := range hanging {
+		if job = b.ended(job); job.Status != cks.JobSucceeded {
+			t.Error(job.ErrorText)
+		}
+	}
+}
