@@ -119,15 +119,21 @@ func (r *run) observeExternal(ctx context.Context) error {
 	return observe(ctx, r.store, view.VMs, found)
 }
 
-// moveOut takes the VM whose node was deleted out of the cluster.
+// moveOut takes the VM whose node was deleted out of the cluster. Somebody may
+// have started it meanwhile, so that it registered again; now it cannot any more.
 func (r *run) moveOut(ctx context.Context) error {
 	v, ok, err := r.current(ctx)
 	if err != nil || !ok {
 		return err
 	}
 	moved, err := r.takeOut(ctx, v)
-	r.job.Notes.Gone = err == nil && !moved
-	return err
+	if r.job.Notes.Gone = err == nil && !moved; err != nil {
+		return err
+	}
+	if err = r.deleteNode(ctx); err != nil && r.canRetry(err) {
+		return err
+	}
+	return r.unlessStopped(ctx, err) // the VM is out, whatever becomes of its node: so it is recorded
 }
 
 // recordReturn counts the removed node off at once.

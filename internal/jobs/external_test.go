@@ -454,3 +454,23 @@ func TestCancelledAdditionGoesBack(t *testing.T) {
 		})
 	}
 }
+
+// TestExternalNodeThatCameBackIsDeleted: TestNodeThatCameBackIsDeleted for an
+// external node, whose VM runs on.
+//
+// Keeps: §4/external-nodes.
+func TestExternalNodeThatCameBackIsDeleted(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 1, External: 1}, 100)
+	b.cfg.CallTimeout = 20 * time.Second
+	v := b.external()[0]
+	b.set(v, cks.VMStopped)
+	again := &restarting{World: b.world, b: b}
+	b.runOn(again, again)
+	job := b.ended(b.askNodes(cks.RemoveExternal, time.Minute, v))
+	if job.Status != cks.JobSucceeded {
+		t.Error(job.ErrorText)
+	}
+	b.isNode(v, false)
+	b.consistent()
+}

@@ -253,7 +253,7 @@ func (w *restarting) Delete(ctx context.Context, clusterID, name string) error {
 		return err
 	}
 	w.once = true
-	for _, v := range w.b.workers() {
+	for _, v := range w.b.view().VMs {
 		if v.NodeName() == name {
 			w.b.must(w.World.Start(ctx, clusterID, v.ID))
 			w.b.until("it registered again", func() bool { n, ok := w.b.node(v); return ok && n.Ready == cks.NodeReady })
