@@ -50,6 +50,7 @@ func (c *cluster) take(m *machine) {
 	moved := *m
 	moved.ISO, moved.Joined, moved.Held, moved.Delayed, moved.Brings = false, false, false, false, 0
 	moved.JoinAt, moved.ReadyAt = time.Time{}, time.Time{}
+	moved.Version, moved.Target, moved.UpgradeAt = "", "", time.Time{} // of the cluster that it leaves
 	c.Machines = append(c.Machines, &moved)
 }
 

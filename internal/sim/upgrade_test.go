@@ -133,3 +133,17 @@ func TestSilentNodesShow(t *testing.T) {
 		t.Errorf("silent: %q", got)
 	}
 }
+
+// A machine that moves while it is upgraded leaves that behind, with the version
+// that it had: neither is the next cluster's.
+func TestMoveEndsAnUpgrade(t *testing.T) {
+	s := versioned(t)
+	s.ok(s.c.attach("w1", s.now))
+	s.ok(s.c.upgrade("demo-node-1", "1.34.1", s.now))
+	next := &cluster{ID: "next", times: s.c.times}
+	next.take(s.c.machine("w1"))
+	next.advance(s.now.Add(time.Hour))
+	if m := next.machine("w1"); m.Version != "" || m.Target != "" || len(next.Nodes) != 0 {
+		t.Errorf("%+v, nodes %+v", m, next.nodes())
+	}
+}
