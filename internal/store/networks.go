@@ -11,8 +11,8 @@ import (
 const inUse = `EXISTS (SELECT FROM clusters u WHERE u.network_id = n.id AND u.removed IS NULL)`
 
 // there are the networks n that exist: one that was made for a cluster goes with
-// the last cluster that is in it.
-const there = `(NOT n.made OR ` + inUse + `)`
+// the last cluster, or VM of its owner's own, that is in it.
+const there = `(NOT n.made OR ` + inUse + ` OR n.id IN (SELECT network_id FROM vms WHERE network_id IS NOT NULL AND removed IS NULL))`
 
 const networkJSON = `json_build_object('id', n.id, 'seq', n.seq, 'name', n.name, 'accountid', n.account_id,
 	'zoneid', n.zone_id, 'made', n.made, 'inuse', ` + inUse + `, 'created', n.created)`

@@ -313,3 +313,23 @@ func TestTemplatesByType(t *testing.T) {
 		t.Errorf("%+v, %d, %v", list, total, err)
 	}
 }
+
+// A VM of its owner's own keeps the network of a cluster that is gone, as long as
+// it is in it.
+func TestNetworkOfAClusterStaysWithAPlainVM(t *testing.T) {
+	t.Parallel()
+	st, ctx := storetest.New(t), t.Context()
+	v := storetest.Fixture(t, st, storetest.Spec{Workers: 1})
+	box := plain(t, st, v, "box")
+	sql(t, st, `UPDATE vms SET network_id = $1 WHERE id = $2`, v.Cluster.NetworkID, box.ID)
+	sql(t, st, `UPDATE clusters SET state = 'Destroyed', removed = now() WHERE id = $1`, v.Cluster.ID)
+	if n := network(t, st, v.Cluster.NetworkID); n.InUse {
+		t.Errorf("a cluster is in it: %+v", n)
+	}
+	if _, total, err := st.Networks(ctx, cks.NetworkFilter{}, ""); err != nil || total != 1 {
+		t.Errorf("%d networks, %v", total, err)
+	}
+	sql(t, st, `UPDATE vms SET removed = now() WHERE id = $1`, box.ID)
+	_, err := st.Network(ctx, v.Cluster.NetworkID)
+	wantCode(t, err, cks.NotFound)
+}
