@@ -316,3 +316,29 @@ func TestPlainVMView(t *testing.T) {
 		t.Errorf("%d VMs in the network: %v", n, err)
 	}
 }
+
+// Whoever destroys a linked VM waits for whoever changes the links of its
+// cluster, and not the other way round as well.
+func TestLinkedVMIsRemovedAfterItsLinksAreChanged(t *testing.T) {
+	t.Parallel()
+	st, ctx := storetest.New(t), t.Context()
+	v := storetest.Fixture(t, st, storetest.Spec{Workers: 1})
+	c, box := linkedTo(t, st, v, "outside"), plain(t, st, v, "box")
+	ok(t, st.LinkVM(ctx, c.ID, box.ID, cks.Worker))
+	j := jobOf(t, st, v, box.ID)
+	ok(t, st.ChoosePlain(ctx, j, cks.Leaving))
+	j = claim(t, st, j.ID)
+	removed := make(chan bool, 1)
+	ok(t, st.InTx(ctx, func(q *store.Queries) error {
+		if err := q.LockCluster(ctx, c.ID); err != nil {
+			return err
+		}
+		go lockNext(t, st, func(q *store.Queries) (bool, error) { return true, q.PlainRemoved(ctx, j) }, removed)
+		waitBlocked(t, st, 1)
+		_, err := q.UnlinkVM(ctx, c.ID, box.ID)
+		return err
+	}))
+	if <-removed; !vm(t, st, box.ID).Removed || cluster(t, st, cks.ClusterView{Cluster: c}).Size != 0 {
+		t.Errorf("%+v", vm(t, st, box.ID))
+	}
+}

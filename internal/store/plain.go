@@ -80,6 +80,11 @@ func (q *Queries) PlainSettled(ctx context.Context, j cks.Job, doomed bool) erro
 // was linked to. A removed one stays as it is. It fails with ErrLeaseLost.
 func (q *Queries) PlainRemoved(ctx context.Context, j cks.Job) error {
 	return q.executing(ctx, j, func(q *Queries) error {
+		_, err := q.exec(ctx, `
+			SELECT FROM clusters WHERE id = (SELECT cluster_id FROM vms WHERE id = $1) FOR NO KEY UPDATE`, j.VMID)
+		if err != nil { // the cluster before the VM: that is the order of locks
+			return err
+		}
 		clusterID, err := scalar[string](ctx, q, `
 			UPDATE vms SET removed = now(), state = 'Expunging', updated = now()
 			WHERE id = $1 AND job_id = $2 AND removed IS NULL RETURNING coalesce(cluster_id::text, '')`, j.VMID, j.ID)
