@@ -145,18 +145,28 @@ func (r *run) recordReturn(ctx context.Context, q *store.Queries) error {
 }
 
 // keepExternal ends a removal that failed part-way: the nodes that are still
-// there stay members and take pods again. The one whose node object is gone can
-// not be a node any more, so that its removal is ended if that is possible.
+// there stay members and take pods again. The one whose node object is gone, or
+// whose VM is out already, can not be a node any more, so that its removal is
+// ended if that is possible.
 func (r *run) keepExternal(ctx context.Context) error {
 	vms, err := r.store.JobVMs(ctx, r.job.ID)
 	if err != nil {
 		return err
 	}
+	found, err := r.machines(ctx, r.job.ClusterID)
+	if err != nil && r.canRetry(err) {
+		return err
+	}
+	seen := err == nil
+	if err := r.unlessStopped(ctx, err); err != nil {
+		return err
+	}
 	for _, v := range leaving(vms) {
+		_, exists := found.byID[v.ID]
 		err := r.call(ctx, "cannot uncordon "+v.NodeName(), r.cfg.CallTimeout, func(ctx context.Context) error {
 			return r.nodes.Uncordon(ctx, v.ClusterID, v.NodeName())
 		})
-		if v.ID == r.job.Notes.VMID && cks.CodeOf(err) == cks.NotFound {
+		if v.ID == r.job.Notes.VMID && (cks.CodeOf(err) == cks.NotFound || seen && !exists) {
 			if err = r.giveBack(ctx, v); err == nil {
 				continue
 			}

@@ -1,6 +1,8 @@
 package jobs
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"ckscale/internal/cks"
+	"ckscale/internal/sim"
 	"ckscale/internal/store"
 	"ckscale/internal/store/storetest"
 )
@@ -473,4 +476,41 @@ func TestExternalNodeThatCameBackIsDeleted(t *testing.T) {
 	}
 	b.isNode(v, false)
 	b.consistent()
+}
+
+// TestExternalNodeThatIsOutIsNotKept: the removal is cancelled when the VM is out
+// already and the node that came back cannot be deleted at once. It is ended.
+//
+// Keeps: §4/external-nodes.
+func TestExternalNodeThatIsOutIsNotKept(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 1, External: 1}, 100)
+	b.cfg.CallTimeout = 20 * time.Second
+	v := b.external()[0]
+	b.set(v, cks.VMStopped)
+	job := b.askNodes(cks.RemoveExternal, time.Minute, v)
+	again := &restarting{World: b.world, b: b}
+	again.after = func() {
+		b.fault(cks.Fault{Operation: "node.delete", Value: "fail:busy", Count: 1, VMID: v.ID})
+	}
+	moving := &cancelling{World: b.world, b: b, job: job}
+	b.runOn(moving, again)
+	if job = b.ended(job); job.Status != cks.JobFailed || !strings.Contains(job.ErrorText, "cancelled by") {
+		t.Errorf("status %d: %s", job.Status, job.ErrorText)
+	}
+	b.isNode(v, false)
+	b.consistent()
+}
+
+// cancelling is a cloud in which the job is cancelled while a VM moves.
+type cancelling struct {
+	*sim.World
+	b   *bench
+	job cks.Job
+}
+
+func (w *cancelling) Move(ctx context.Context, vmID, from, to string) error {
+	err := w.World.Move(ctx, vmID, from, to)
+	_, failed := w.b.st.CancelJob(ctx, w.job.ID, w.job.Account.ID)
+	return errors.Join(err, failed)
 }

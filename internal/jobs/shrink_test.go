@@ -243,8 +243,9 @@ func TestPartialScaleDownCountsWhatWent(t *testing.T) {
 // its node object was deleted.
 type restarting struct {
 	*sim.World
-	b    *bench
-	once bool
+	b     *bench
+	once  bool
+	after func() // nil = nothing
 }
 
 func (w *restarting) Delete(ctx context.Context, clusterID, name string) error {
@@ -258,6 +259,9 @@ func (w *restarting) Delete(ctx context.Context, clusterID, name string) error {
 			w.b.must(w.World.Start(ctx, clusterID, v.ID))
 			w.b.until("it registered again", func() bool { n, ok := w.b.node(v); return ok && n.Ready == cks.NodeReady })
 		}
+	}
+	if w.after != nil {
+		w.after()
 	}
 	return err
 }
