@@ -35,6 +35,7 @@ type VM struct {
 	ID, Name string
 	Worker   bool   // an external one too
 	Version  string // of Kubernetes
+	Changing bool   // a job makes it, or takes it somewhere; false when what is seen of it does not tell
 }
 
 // Job is an unfinished job.
@@ -52,7 +53,7 @@ type Machine struct{ ID, Name, ClusterID string }
 // Margin is how long after its deadline a job may end: it undoes what it did.
 const Margin = time.Minute
 
-// Broken tells which of the invariants of reports.md, and of our own I5, the
+// Broken tells which of the invariants of reports.md, and of our own I5 and I6, the
 // facts break; it is empty when all hold. I1 and I3 are about clusters without a live job; what a
 // job could not destroy is listed without being counted, and is a breach until
 // the scanner has destroyed it.
@@ -87,6 +88,9 @@ func (f Facts) Broken() []string {
 	}
 	for _, v := range f.VMs {
 		listed[v.ID] = true
+	}
+	for _, text := range f.left() {
+		say("I6: %s", text)
 	}
 	for _, text := range f.unlike(listed) {
 		say("I3: %s", text)
@@ -135,6 +139,23 @@ func (f Facts) outdated() (texts []string) {
 				texts = append(texts, fmt.Sprintf("node %s has version %s and is listed with %q", v.Name, is, v.Version))
 			}
 		}
+	}
+	return texts
+}
+
+// left are the VMs that wait for a job which is not there any more: nothing could
+// be done with them.
+func (f Facts) left() (texts []string) {
+	check := func(c string, vms []VM) {
+		for _, v := range vms {
+			if v.Changing && f.quiet(c) && !f.changing(v.ID) {
+				texts = append(texts, fmt.Sprintf("VM %s waits for a job that has ended", v.Name))
+			}
+		}
+	}
+	check("", f.VMs)
+	for _, c := range f.Clusters {
+		check(c.ID, c.VMs)
 	}
 	return texts
 }
@@ -195,7 +216,7 @@ func Gather(ctx context.Context, st *store.Store, world *sim.World) (Facts, erro
 	for _, v := range views {
 		c := Cluster{ID: v.Cluster.ID, Name: v.Cluster.Name, State: v.Cluster.State, Size: v.Cluster.Size}
 		for _, vm := range v.VMs {
-			c.VMs = append(c.VMs, VM{ID: vm.ID, Name: vm.Name, Worker: vm.Role == cks.Worker, Version: vm.NodeVersion})
+			c.VMs = append(c.VMs, VM{ID: vm.ID, Name: vm.Name, Worker: vm.Role == cks.Worker, Version: vm.NodeVersion, Changing: changes(vm)})
 		}
 		f.Clusters = append(f.Clusters, c)
 	}
@@ -205,7 +226,7 @@ func Gather(ctx context.Context, st *store.Store, world *sim.World) (Facts, erro
 	}
 	for _, v := range vms {
 		if v.VM.ClusterID == "" {
-			f.VMs = append(f.VMs, VM{ID: v.VM.ID, Name: v.VM.Name})
+			f.VMs = append(f.VMs, VM{ID: v.VM.ID, Name: v.VM.Name, Changing: changes(v.VM)})
 		}
 	}
 	jobs, _, err := st.Jobs(ctx, cks.JobFilter{ListAll: true}, "")
@@ -229,3 +250,7 @@ func Gather(ctx context.Context, st *store.Store, world *sim.World) (Facts, erro
 	}
 	return f, nil
 }
+
+// changes tells whether a VM waits for a job. One that is doomed waits for the
+// scanner.
+func changes(v cks.VM) bool { return v.Phase == cks.Chosen || v.Phase == cks.Leaving }

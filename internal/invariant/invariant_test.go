@@ -14,9 +14,9 @@ func sound() Facts {
 	return Facts{
 		Clusters: []Cluster{
 			{"a", "quiet", cks.Alert, 1, []VM{{ID: "a1"}, {ID: "a2", Worker: true}}},
-			{"b", "busy", cks.Scaling, 1, []VM{{ID: "b1"}, {ID: "b2", Worker: true}, {ID: "b3", Worker: true}}},
+			{"b", "busy", cks.Scaling, 1, []VM{{ID: "b1"}, {ID: "b2", Worker: true}, {ID: "b3", Worker: true, Changing: true}}},
 		},
-		VMs:   []VM{{ID: "p", Name: "plain"}, {ID: "q", Name: "in work"}},
+		VMs:   []VM{{ID: "p", Name: "plain"}, {ID: "q", Name: "in work", Changing: true}},
 		Jobs:  []Job{{ID: "j", ClusterID: "b", Holds: true, Remaining: -time.Second}, {ID: "k", VMID: "q"}},
 		Cloud: []Machine{{"a1", "a1", "a"}, {"a2", "a2", "a"}, {"b1", "b1", "b"}, {"b2", "b2", "b"}, {"b4", "b4", "b"}, {"p", "plain", ""}},
 	}
@@ -50,7 +50,11 @@ func TestBreachesAreTold(t *testing.T) {
 		"I3: VM plain is listed and does not exist":   func(f *Facts) { f.Cloud = f.Cloud[:5] },
 		"I3: VM in work is listed and does not exist": func(f *Facts) { f.Jobs[1].VMID = "" },
 		"I3: VM plain exists and is not listed":       func(f *Facts) { f.VMs = f.VMs[1:] },
-		"I3: VM a1 is in two places":                  func(f *Facts) { f.Cloud = append(f.Cloud, Machine{"a1", "a1", "a"}) },
+		"I6: VM plain waits for a job that has ended": func(f *Facts) { f.VMs[0].Changing = true },
+		"I6: VM a2 waits for a job that has ended": func(f *Facts) {
+			f.Clusters[0].VMs[1].Name, f.Clusters[0].VMs[1].Changing = "a2", true
+		},
+		"I3: VM a1 is in two places": func(f *Facts) { f.Cloud = append(f.Cloud, Machine{"a1", "a1", "a"}) },
 	} {
 		f := sound()
 		spoil(&f)
