@@ -15,7 +15,8 @@ func (s *Service) DeleteCluster(ctx context.Context, caller cks.Account, id, job
 }
 
 // DeleteClusterAndVMs is DeleteCluster with the VMs that are linked to a cluster
-// that others manage. Those of other clusters go in any case.
+// that others manage, all of which the caller has to own. Those of other clusters
+// go in any case.
 func (s *Service) DeleteClusterAndVMs(ctx context.Context, caller cks.Account, id, jobID string) (cks.Job, error) {
 	return s.deleteCluster(ctx, caller, id, jobID, true)
 }
@@ -39,8 +40,33 @@ func (s *Service) deleteCluster(ctx context.Context, caller cks.Account, id, job
 			}
 			return q.AddDoneJob(ctx, job, cks.JobResult{Success: true})
 		}
+		if err := mayDestroyLinked(ctx, q, caller, c); err != nil {
+			return cks.Job{}, err
+		}
 		job.Kind = cks.DeleteCluster
 		return hold(ctx, q, c, job)
 	})
 	return job, s.audited(ctx, caller, "deleteKubernetesCluster", err)
+}
+
+// mayDestroyLinked refuses with cks.Denied what would destroy somebody else's VM:
+// whoever may use both can link it to c. Until the transaction ends nobody links
+// any more.
+func mayDestroyLinked(ctx context.Context, q *store.Queries, caller cks.Account, c cks.Cluster) error {
+	if !c.ExternalManaged {
+		return nil
+	}
+	if err := q.LockCluster(ctx, c.ID); err != nil {
+		return err
+	}
+	vms, err := q.VMs(ctx, c.ID)
+	if err != nil {
+		return err
+	}
+	for _, v := range vms {
+		if _, err := vm(ctx, q, caller, "id", v.ID); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -377,3 +377,27 @@ func TestVMsOfAClusterThatIsDeletedStay(t *testing.T) {
 		t.Errorf("%+v\n%+v", s.vm(in.ID), s.vm(out.ID))
 	}
 }
+
+// A VM that somebody has linked to another account's cluster is not destroyed
+// with it, unless by one who could destroy it by itself.
+//
+// Keeps: ours/linked-vms.
+func TestLinkedVMsOfOthersAreNotDestroyed(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, running(1))
+	admin, other := s.account("root", true), s.account("other", false)
+	id, _, err := s.CreateCluster(t.Context(), s.owner, cks.CreateRequest{Name: "capc", ZoneID: s.view.Zone.ID, Linked: true})
+	must(id, err)(t)
+	theirs := s.deployed(other, "theirs")
+	if err := s.LinkVMs(t.Context(), admin, cks.LinkRequest{Cluster: id, VMIDs: []string{theirs.ID}}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.DeleteClusterAndVMs(t.Context(), s.owner, id, "")
+	coded(t, err, cks.Denied, denied)
+	if c := must(s.st.ClusterByRef(t.Context(), id))(t); c.State != cks.Running {
+		t.Errorf("the cluster is %s", c.State)
+	}
+	if job := must(s.DeleteClusterAndVMs(t.Context(), admin, id, ""))(t); job.Status != cks.JobPending {
+		t.Errorf("job %+v", job)
+	}
+}
