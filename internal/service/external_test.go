@@ -401,3 +401,34 @@ func TestLinkedVMsOfOthersAreNotDestroyed(t *testing.T) {
 		t.Errorf("job %+v", job)
 	}
 }
+
+// What jobs are about to make counts as well: creations, growth and deployments,
+// one after the other or at once, do not pass a limit together.
+//
+// Keeps: ours/plain-limits.
+func TestNothingPassesALimitTogether(t *testing.T) {
+	t.Parallel()
+	services, s := replicas(t, 2, running(1))
+	ten := 10 // two of the cluster
+	if err := s.st.SetLimits(t.Context(), s.owner.ID, store.Limits{VMs: &ten}); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = atOnce(12, func(i int) (job cks.Job, err error) {
+		switch one := services[i%2]; i % 3 {
+		case 0:
+			_, job, err = one.CreateCluster(t.Context(), s.owner, s.createRequest(fmt.Sprintf("c%d", i)))
+		case 1:
+			_, job, err = one.DeployVM(t.Context(), s.owner, s.request(fmt.Sprintf("box%d", i)))
+		default:
+			job, err = one.Scale(t.Context(), s.owner, cks.ScaleRequest{Cluster: s.view.Cluster.ID, Size: new(int64(3))})
+		}
+		return job, err
+	})
+	wanted := 2
+	for _, job := range s.live() {
+		wanted += map[cks.Kind]int{cks.CreateCluster: 3, cks.ScaleUp: 2, cks.DeployVM: 1}[job.Kind]
+	}
+	if n, _, _, err := s.st.Usage(t.Context(), s.owner.ID); err != nil || n != wanted || n > ten || n < ten-2 {
+		t.Errorf("the account uses %d VMs, its jobs come to %d, and %d are allowed: %v", n, wanted, ten, err)
+	}
+}

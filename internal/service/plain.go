@@ -95,9 +95,6 @@ func deployFacts(ctx context.Context, q *store.Queries, owner cks.Account, req c
 	if f.Taken, err = q.HasVMNamed(ctx, owner.ID, req.Name); err != nil {
 		return f, err
 	}
-	if err := q.LockAccount(ctx, owner.ID); err != nil { // or several at once could pass its limits
-		return f, err
-	}
 	f.Limits, f.Used, err = allowance(ctx, q, owner.ID)
 	return f, err
 }

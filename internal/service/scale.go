@@ -141,8 +141,12 @@ func nodeVMs(ctx context.Context, q *store.Queries, param string, refs []string)
 	return vms, nil
 }
 
-// allowance returns what an account may have and what it has.
+// allowance returns what an account may have and what it has. Until the
+// transaction ends no other counts it, or several at once could pass its limits.
 func allowance(ctx context.Context, q *store.Queries, accountID string) (limits cks.Limits, used cks.Usage, err error) {
+	if err := q.LockAccount(ctx, accountID); err != nil {
+		return limits, used, err
+	}
 	l, err := q.Limits(ctx, accountID)
 	if err != nil {
 		return limits, used, err

@@ -124,14 +124,15 @@ func (q *Queries) SetLimits(ctx context.Context, accountID string, l Limits) err
 }
 
 // Usage returns what the account's VMs add up to, also those that are being
-// made or still have to be destroyed.
+// made or still have to be destroyed, and those that jobs are about to make.
 func (q *Queries) Usage(ctx context.Context, accountID string) (vms, cores int, memoryMB int64, err error) {
 	type row struct {
 		vms, cores int
 		memoryMB   int64
 	}
 	r, err := one(ctx, q, func(r *row) []any { return []any{&r.vms, &r.cores, &r.memoryMB} }, `
-		SELECT used.vms, used.cores, used.memory FROM (SELECT $1::uuid AS id) a `+usedBy, accountID)
+		SELECT used.vms + wanted.vms, used.cores + wanted.cores, used.memory + wanted.memory
+		FROM (SELECT $1::uuid AS id) a `+usedBy+wantedBy, accountID)
 	return r.vms, r.cores, r.memoryMB, err
 }
 
@@ -144,6 +145,22 @@ const usedBy = `CROSS JOIN LATERAL (
 		SELECT v.offering_id FROM clusters c JOIN vms v ON v.cluster_id = c.id
 		WHERE c.account_id = a.id AND c.removed IS NULL AND v.removed IS NULL AND v.account_id IS NULL) v
 	JOIN service_offerings o ON o.id = v.offering_id) used`
+
+// wantedBy joins what the VMs add up to that live jobs on clusters of an account
+// a are to make and have no rows for yet.
+const wantedBy = ` CROSS JOIN LATERAL (
+	SELECT coalesce(sum(w.n), 0)::bigint AS vms, coalesce(sum(w.n * o.cores), 0)::bigint AS cores,
+		coalesce(sum(w.n * o.memory_mb), 0)::bigint AS memory
+	FROM clusters c JOIN jobs j ON j.id = c.held_by AND j.status = 0 AND j.failure = ''
+	CROSS JOIN LATERAL (VALUES
+		(coalesce(c.control_offering_id, c.offering_id), CASE WHEN j.kind = 'create-cluster' THEN c.control_nodes ELSE 0 END),
+		(coalesce(c.etcd_offering_id, c.offering_id), CASE WHEN j.kind = 'create-cluster' THEN c.etcd_nodes ELSE 0 END),
+		(coalesce((j.args->'offerings'->>'worker')::uuid, c.worker_offering_id, (j.args->>'defaultoffering')::uuid, c.offering_id),
+			CASE WHEN j.kind = 'create-cluster' THEN c.size
+				WHEN j.kind IN ('scale-up', 'change-offering-then-scale-up') THEN greatest((j.args->>'size')::int - c.size, 0)
+				ELSE 0 END)) w (offering_id, n)
+	JOIN service_offerings o ON o.id = w.offering_id
+	WHERE c.account_id = a.id AND c.removed IS NULL AND NOT EXISTS (SELECT FROM vms v WHERE v.job_id = j.id)) wanted`
 
 // refuse turns a broken constraint into cks.Invalid with a text; other errors
 // stay.
