@@ -201,6 +201,36 @@ func TestSessionsKnowWhoAsks(t *testing.T) {
 	l.browser(t, with("command=listKubernetesClusters"), both...).want(t, 530, listKey, 4250, internalText)
 }
 
+// What the document asks of a request in a session is what opens one, so that
+// the page at /docs and generated clients can send it.
+func TestDocumentTellsAllThatASessionAsksFor(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	doc := document(t)
+	secrets := map[string]string{idCookie: sessionID, keyCookie: goodKey}
+	asked := 0
+	for _, requirement := range doc.Security {
+		if _, session := requirement["session"]; !session {
+			continue
+		}
+		asked++
+		query, cookies := "command=scaleKubernetesCluster&id="+clusterID, []string{}
+		for name := range requirement {
+			scheme := doc.Components.SecuritySchemes[name].Value
+			if scheme.In == "query" {
+				query += "&" + scheme.Name + "=" + secrets[scheme.Name]
+			} else {
+				cookies = append(cookies, scheme.Name, secrets[scheme.Name])
+			}
+		}
+		l.login(t, post("", loginForm("ann", goodPassword)))
+		l.browser(t, query, cookies...).wantOK(t)
+	}
+	if asked != 1 {
+		t.Errorf("the document asks for a session %d times", asked)
+	}
+}
+
 // logout ends the session that it is sent in, with its key, and has the browser
 // forget it; without a session there is nothing to end (cks.md §1.8).
 //
