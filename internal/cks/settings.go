@@ -107,7 +107,7 @@ var settingTable = []Setting{
 	fixed("cloud.kubernetes.worker.node.install.attempt.wait.duration", "30", SettingNumber, "seconds between attempts to install a worker node"+unused),
 	fixed("cloud.kubernetes.worker.node.install.reattempt.count", "40", SettingNumber, "attempts to install a worker node"+unused),
 	fixed("default.page.size", strconv.Itoa(DefaultPageSize), SettingNumber, "rows of a page of a list, and the most that there can be"),
-	{Name: SettingEndpointURL, Type: SettingString, Dynamic: true, check: isURL, form: "an http or https URL",
+	{Name: SettingEndpointURL, Type: SettingString, Dynamic: true, check: isURL, form: "an http or https URL without a password",
 		Description: "address of the API as clusters reach it; autoscaling needs one that is not localhost"},
 	fixed(SettingEnforcePost, "false", SettingBoolean, "whether changes have to be sent by POST, and signatures have to expire within 15 minutes"),
 	fixed("job.cancel.threshold.minutes", "60", SettingNumber, "minutes after which a job that blocks others is cancelled"+unused),
@@ -153,9 +153,10 @@ func CheckSetting(s Setting, value, accountID string) (string, error) {
 	return value, nil
 }
 
+// isURL refuses a password in the URL, since an event tells of the value.
 func isURL(s string) bool {
 	u, err := url.Parse(s)
-	return err == nil && u.Host != "" && slices.Contains([]string{"http", "https"}, u.Scheme)
+	return err == nil && u.Host != "" && u.User == nil && slices.Contains([]string{"http", "https"}, u.Scheme)
 }
 
 // SettingFilter is listConfigurations.

@@ -44,6 +44,22 @@ func TestSettingsAreWhole(t *testing.T) {
 	}
 }
 
+// The address of the API is a URL, and none with a password: everybody who may
+// read events and settings would read it.
+func TestEndpointURLIsChecked(t *testing.T) {
+	t.Parallel()
+	all := Settings(nil)
+	endpoint := all[slices.IndexFunc(all, func(s Setting) bool { return s.Name == SettingEndpointURL })]
+	for value, right := range map[string]bool{
+		"http://api.example:8080/client/api": true, " https://[2001:db8::1]/ ": true,
+		"ftp://api.example": false, "http://": false, "api.example": false, "http://ann:secret@api.example/": false, "http://ann@api.example/": false,
+	} {
+		if _, err := CheckSetting(endpoint, value, ""); (err == nil) != right {
+			t.Errorf("%q: %v", value, err)
+		}
+	}
+}
+
 // A page out of a list in memory is cut as the database cuts it.
 func TestPageOfAList(t *testing.T) {
 	t.Parallel()
