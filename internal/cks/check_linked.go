@@ -111,7 +111,8 @@ var createLinkedChecks = append(pickChecks(createChecks, "service enabled", "nam
 		return nil
 	}},
 	{"load balancer", "upstream", func(c creation) error {
-		if _, err := netip.ParseAddr(c.req.Endpoint); c.req.Endpoint != "" && err != nil {
+		// A zone is of one machine, and could be any text.
+		if addr, err := netip.ParseAddr(c.req.Endpoint); c.req.Endpoint != "" && (err != nil || addr.Zone() != "") {
 			return Errorf(Invalid, "Invalid external load balancer IP address: %s", strings.ToValidUTF8(c.req.Endpoint, "\uFFFD"))
 		}
 		return nil

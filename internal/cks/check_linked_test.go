@@ -78,6 +78,7 @@ func TestCheckCreateLinked(t *testing.T) {
 		{"Invalid cluster control nodes count: 11", func(_ *CreateFacts, r *CreateRequest) { r.ControlNodes = ptr(int64(11)) }, nil},
 		{"Invalid cluster etcd nodes count: -2", func(_ *CreateFacts, r *CreateRequest) { r.EtcdNodes = ptr(int64(-2)) }, nil},
 		{"Invalid external load balancer IP address: here", func(_ *CreateFacts, r *CreateRequest) { r.Endpoint = "here" }, nil},
+		{"Invalid external load balancer IP address: fe80::1%x/y", func(_ *CreateFacts, r *CreateRequest) { r.Endpoint = "fe80::1%x/y" }, nil},
 		{"No service offering with ID: 99", func(_ *CreateFacts, r *CreateRequest) { r.OfferingID = ptr("99") }, nil},
 	} {
 		f := CreateFacts{Zone: Zone{ID: "z1", Name: "zone1"}, Offerings: testOfferings(), MaxSize: 10}

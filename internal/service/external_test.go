@@ -288,6 +288,25 @@ func TestVMIsTakenOnce(t *testing.T) {
 	}
 }
 
+// The endpoint of a cluster that others manage is a URL, also when its address
+// is of IPv6 (spec/cks.md §2.6).
+func TestEndpointOfALinkedCluster(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, running(1))
+	for address, want := range map[string]string{
+		"": "", "192.0.2.1": "https://192.0.2.1:6443/", "2001:db8::1": "https://[2001:db8::1]:6443/",
+	} {
+		req := cks.CreateRequest{Name: "capc", ZoneID: s.view.Zone.ID, Linked: true, Endpoint: address}
+		id, _, err := s.CreateCluster(t.Context(), s.owner, req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := must(s.st.View(t.Context(), id))(t).Cluster; c.Endpoint != want || c.IPAddress != address {
+			t.Errorf("address %q: %q, %q", address, c.IPAddress, c.Endpoint)
+		}
+	}
+}
+
 // What is linked is counted, and links are all or none.
 //
 // Keeps: ours/linked-create, ours/linked-vms.

@@ -18,7 +18,8 @@ const clusterJSON = `json_build_object('id', c.id, 'seq', c.seq, 'name', c.name,
 	'heldby', c.held_by, 'version', c.version,
 	'autoscaling', json_build_object('enabled', c.autoscaling, 'min', c.min_size, 'max', c.max_size),
 	'externalmanaged', c.external_managed, 'csi', c.csi, 'keypair', c.keypair,
-	'endpoint', CASE WHEN c.ip_address = '' THEN '' ELSE 'https://' || c.ip_address || ':6443/' END,
+	'endpoint', CASE WHEN c.ip_address = '' THEN '' WHEN c.ip_address LIKE '%:%' THEN 'https://[' || c.ip_address || ']:6443/'
+		ELSE 'https://' || c.ip_address || ':6443/' END,
 	'ipaddress', c.ip_address, 'ipaddressid', c.ip_address_id, 'created', c.created,
 	'removed', c.removed IS NOT NULL)`
 
