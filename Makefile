@@ -20,7 +20,7 @@ build: ## build the static binary bin/server
 
 .PHONY: test
 test: ## run all tests (a local PostgreSQL, or TEST_DATABASE_URL, or Docker); most of the time they wait, hence -parallel
-	go test -race -shuffle=on -parallel=8 -timeout=20m ./...
+	go test -race -shuffle=on -parallel=6 -timeout=20m ./...
 
 .PHONY: bench
 bench: ## measure how fast the server reacts to the cloud

@@ -204,7 +204,7 @@ func TestSmallPoolServesEveryone(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 200 {
 		wg.Go(func() {
-			tick := time.NewTicker(time.Second)
+			tick := time.NewTicker(4 * time.Second)
 			defer tick.Stop()
 			for end := time.Now().Add(50 * time.Second); time.Now().Before(end); <-tick.C {
 				begin := time.Now()

@@ -105,7 +105,7 @@ func TestOnlyDownWorkersGoUndrained(t *testing.T) {
 		t.Run(string(state), func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, storetest.Spec{State: cks.Alert, Control: 1, Workers: 2}, 100)
-			b.cfg.DrainTimeout = 300 * time.Millisecond // where nobody confirms it
+			b.cfg.DrainTimeout = time.Second // where nobody confirms it
 			w := b.workers()[1]
 			b.set(w, state)
 			job := b.alone(b.ask(cks.RemoveNodes, cks.Args{VMIDs: []string{w.ID}}))

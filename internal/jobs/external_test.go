@@ -302,7 +302,7 @@ func TestRemovalThatFailsKeepsNodes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, storetest.Spec{Workers: 1, External: 1}, 100)
-			b.cfg.DrainTimeout = 300 * time.Millisecond
+			b.cfg.DrainTimeout = time.Second
 			box := b.external()[0]
 			b.fault(c.fault)
 			b.run()

@@ -179,7 +179,7 @@ func TestFaultsOfGrowth(t *testing.T) {
 			b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 1}, 100)
 			b.cfg.CallTimeout = 20 * time.Second // on a busy machine a call takes its time
 			if tc.fault.Value == "hang" {
-				b.cfg.CallTimeout = 300 * time.Millisecond
+				b.cfg.CallTimeout = 1500 * time.Millisecond
 			}
 			b.fault(tc.fault)
 			b.run()

@@ -137,7 +137,7 @@ func TestScaleDownRemovesSeveral(t *testing.T) {
 func TestBlockedDrainKeepsWorker(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 2}, 100)
-	b.cfg.DrainTimeout = 300 * time.Millisecond
+	b.cfg.DrainTimeout = time.Second
 	b.fault(cks.Fault{Operation: "node.drain", Value: "budget"})
 	b.run()
 	w := b.workers()
@@ -172,7 +172,7 @@ func TestNotReadyNodeIsRemovedAllTheSame(t *testing.T) {
 			b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 3}, 100)
 			w := b.workers()
 			fault.VMID = w[2].ID
-			b.cfg.DrainTimeout = 300 * time.Millisecond
+			b.cfg.DrainTimeout = time.Second
 			b.fault(fault)
 			b.run()
 			b.do(cks.RemoveNodes, cks.Args{VMIDs: []string{w[2].ID}})

@@ -167,7 +167,7 @@ func TestMachineThatIsNotListedYet(t *testing.T) {
 func TestUncordonIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 2}, 100)
-	b.cfg.DrainTimeout = 300 * time.Millisecond
+	b.cfg.DrainTimeout = time.Second
 	b.fault(cks.Fault{Operation: "node.drain", Value: "budget"})
 	b.fault(cks.Fault{Operation: "node.uncordon", Value: "fail", Count: 2})
 	b.run()

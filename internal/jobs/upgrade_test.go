@@ -152,7 +152,7 @@ func TestFailedUpgrade(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, storetest.Spec{State: cks.Running, Control: 1, Workers: 3}, 100)
-			b.cfg.DrainTimeout, b.cfg.CallTimeout = 500*time.Millisecond, 500*time.Millisecond
+			b.cfg.DrainTimeout, b.cfg.CallTimeout = 1500*time.Millisecond, 1500*time.Millisecond
 			w, args := b.workers(), b.newer()
 			c.fault.VMID = w[1].ID
 			b.fault(c.fault)
