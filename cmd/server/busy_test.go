@@ -195,8 +195,8 @@ func TestSmallPoolServesEveryone(t *testing.T) {
 	l := newLab(t, map[string]string{"DATABASE_URL": small.String(), "CKSCALE_DEMO": "false"})
 	jobs := make([]string, 12)
 	views := clusters(t, database, len(jobs), storetest.Spec{Control: 1, Workers: 2})
-	l.simulate("vm.create", "delay:2s")
-	l.simulate("vm.start", "delay:2s")
+	l.simulate("vm.create", "delay:12s")
+	l.simulate("vm.start", "delay:12s")
 	for i, view := range views {
 		jobs[i] = l.start("scaleKubernetesCluster", "id="+view.Cluster.ID, "size=3")
 	}
@@ -204,14 +204,14 @@ func TestSmallPoolServesEveryone(t *testing.T) {
 	var wg sync.WaitGroup
 	for i := range 200 {
 		wg.Go(func() {
-			tick := time.NewTicker(4 * time.Second)
+			tick := time.NewTicker(4*time.Second + time.Duration(i)*10*time.Millisecond) // not all at the same time
 			defer tick.Stop()
 			for end := time.Now().Add(50 * time.Second); time.Now().Before(end); <-tick.C {
 				begin := time.Now()
 				job := l.call("queryAsyncJobResult", "jobid="+jobs[i%len(jobs)])
 				took := time.Since(begin)
 				polls.Add(1)
-				if took > 3*time.Second { // a connection that is held across a call is missing for longer
+				if took > 9*time.Second { // a connection that is held across a call is missing for longer
 					late.Add(1)
 				}
 				slowest.Store(max(slowest.Load(), int64(took)))
@@ -229,7 +229,7 @@ func TestSmallPoolServesEveryone(t *testing.T) {
 	}
 	t.Logf("%d polls, the slowest took %s", polls.Load(), time.Duration(slowest.Load()))
 	if n := polls.Load(); late.Load()*20 > n {
-		t.Errorf("%d of %d polls took more than 3 s, the slowest %s", late.Load(), n, time.Duration(slowest.Load()))
+		t.Errorf("%d of %d polls took more than 9 s, the slowest %s", late.Load(), n, time.Duration(slowest.Load()))
 	}
 	l.consistent()
 }
